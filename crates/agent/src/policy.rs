@@ -1,7 +1,7 @@
 //! Policy of the agent: the marks of packets, and the requests that applications may make.
 
 use crate::skeleton::types;
-use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec, Threshold};
+use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec};
 use catnip_net::{Dscp, Priority, Sla};
 use serde::Serialize;
 
@@ -113,15 +113,12 @@ impl Policy {
                 class = Some(1);
             }
             Some(MarkerSpec::TcpState(spec)) => {
-                let TcpStateSpec { high, med, random, .. } = *spec;
+                let TcpStateSpec { high, med, random, class: own, .. } = *spec;
                 config.policy = types::policy::POLICY_TCP_STATE;
                 config.random = random.into();
                 config.sets_thresholds = (high.is_some() || med.is_some()).into();
-                let defaults = TcpStateSpec::DEFAULT;
-                let high = high.unwrap_or(defaults[0]);
-                let Threshold(med) = med.unwrap_or(defaults[1]).max(high);
-                config.thresholds = thresholds([high.0, med]);
-                class = spec.class;
+                config.thresholds = thresholds(spec.thresholds(Service::Other).map(|threshold| threshold.0));
+                class = own;
             }
             Some(MarkerSpec::Application(spec)) => {
                 config.policy = types::policy::POLICY_APPLICATION;

@@ -3,9 +3,9 @@
 use catnip_base::notation;
 use catnip_cli::failure::Failure;
 use catnip_cli::out::{print_json, print_stdout};
-use catnip_net::mark::MarkerSpec;
-use catnip_wire::PriorityCodec;
-use catnip_wire::verify::{Documents, Markers, Report, Rules, Side, Windows, verify};
+use catnip_net::mark::{MarkerSpec, Service, TcpStateSpec};
+use catnip_wire::verify::{Acks, Documents, Marker, Markers, Report, Rules, Side, Windows, verify};
+use catnip_wire::{AfClass, PriorityCodec};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::fs::File;
@@ -23,18 +23,21 @@ pub(crate) struct Verify {
     /// Capture file, pcapng or pcap
     #[arg(value_name = "CAPTURE")]
     capture: PathBuf,
-    /// Marker of the sender: last-only, spm or spm-partial, with parameters
+    /// Marker of the sender: last-only, spm, spm-partial or, with --trace, tcp-state, with parameters
     #[arg(long, value_name = "TEXT", default_value = "last-only")]
     mark: String,
-    /// Encoding of the levels: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, flag-bit
-    #[arg(long, value_name = "TEXT", default_value = "dscp")]
-    codec: String,
+    /// Encoding of the levels: dscp (AF11 is HIGH), dscp:AF2 to dscp:AF4, flag-bit [default: dscp, with tcp-state that of its class or AF2]
+    #[arg(long, value_name = "TEXT")]
+    codec: Option<String>,
     /// Definition of a document
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     document: Document,
     /// Sides whose packets are marked
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     by: MarkedBy,
+    /// Marks of ACKs without data
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    acks: AckMarks,
     /// Trace of the kernel at the sender during the capture: `trace` of tracefs with the events tcp_probe and tcp_cong_state_set and
     /// the clock of captures (trace_clock `tai`, without leap seconds)
     #[arg(long, value_name = "FILE")]
@@ -64,6 +67,17 @@ enum MarkedBy {
     Both,
 }
 
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum AckMarks {
+    /// They are not judged
+    #[default]
+    Any,
+    /// LOW, as the agent leaves them
+    Low,
+    /// Level of the data that they answer, as with the agent's option --mark-acks
+    AsData,
+}
+
 /// Counts of the verifier, summed over all connections of a capture.
 #[derive(Debug, Default, Serialize)]
 struct Sums {
@@ -77,8 +91,10 @@ struct Sums {
     retransmissions: u64,
     high: u64,
     must_be_high: u64,
+    must_be_med: u64,
     must_be_low: u64,
     missing_high: u64,
+    wrong_med: u64,
     wrong_high: u64,
     unmarkable: u64,
     bad_checksums: u64,
@@ -88,20 +104,19 @@ struct Sums {
 }
 
 pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
-    let Verify { capture, mark, codec, document, by, trace, json } = options;
-    let codec: PriorityCodec = codec.parse().map_err(|error| Failure::new("--codec", error))?;
-    let spec: Option<MarkerSpec> = notation::optional(mark).map_err(|error| Failure::new("--mark", error))?;
-    let spm = spec.and_then(|spec| spec.spm());
-    let spm = spm.ok_or_else(|| {
-        Failure::new(
-            "--mark",
-            format!("{mark:?}: expected an spm marker, because a capture contains no windows and classes"),
-        )
-    })?;
+    let Verify { capture, mark, codec, document, by, acks, trace, json } = options;
+    let (marker, repairs, class) = marker(mark, trace.is_some())?;
+    let codec = codec.as_deref().map(str::parse).transpose();
+    let codec = codec.map_err(|error| Failure::new("--codec", error))?.unwrap_or(PriorityCodec::Dscp(class));
     let rules = Rules {
-        spm,
+        marker,
         control: true,
-        retransmissions: spm.repairs,
+        retransmissions: repairs,
+        acks: match acks {
+            AckMarks::Any => Acks::Any,
+            AckMarks::Low => Acks::Low,
+            AckMarks::AsData => Acks::AsData,
+        },
         documents: match document {
             Document::Exchange => Documents::PerExchange,
             Document::Connection => Documents::PerConnection,
@@ -125,6 +140,27 @@ pub(crate) fn run(options: &Verify) -> Result<u8, Failure> {
         print_stdout(&report);
     }
     Ok(u8::from(!report.marks_are_correct()))
+}
+
+/// Returns the marker, if it marks repairs HIGH, and the class of its codepoints.
+fn marker(text: &str, has_trace: bool) -> Result<(Marker, bool, AfClass), Failure> {
+    let spec: Option<MarkerSpec> = notation::optional(text).map_err(|error| Failure::new("--mark", error))?;
+    let expected = match spec {
+        Some(MarkerSpec::TcpState(TcpStateSpec { random: true, .. })) => "its marks are random",
+        Some(MarkerSpec::TcpState(_)) if !has_trace => {
+            "the windows are in the kernel's trace, so --trace is missing"
+        }
+        Some(MarkerSpec::TcpState(spec)) => {
+            let class = spec.class.unwrap_or(Service::Interactive.class());
+            let class = AfClass::new(class).expect("a class of the notation");
+            return Ok((Marker::TcpState(spec.thresholds(Service::Interactive)), false, class));
+        }
+        other => match other.and_then(|spec| spec.spm()) {
+            Some(spm) => return Ok((Marker::Spm(spm), spm.repairs, AfClass::AF1)),
+            None => "expected an spm marker or tcp-state, because a capture contains no applications",
+        },
+    };
+    Err(Failure::new("--mark", format!("{text:?}: {expected}")))
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
@@ -159,8 +195,7 @@ fn sums(report: &Report, markers: Markers) -> Sums {
         [(&one.from_client, markers != Markers::Servers), (&one.from_server, markers != Markers::Clients)]
     });
     for (side, marks) in sides {
-        let Side { data, retransmissions, high, must_be_high, must_be_low, missing_high, wrong_high, .. } =
-            *side;
+        let Side { data, retransmissions, high, must_be_high, must_be_med, must_be_low, .. } = *side;
         sums.data += data;
         sums.documents += side.documents;
         sums.right_documents += side.right_documents;
@@ -168,9 +203,11 @@ fn sums(report: &Report, markers: Markers) -> Sums {
         sums.retransmissions += retransmissions;
         sums.high += high;
         sums.must_be_high += must_be_high;
+        sums.must_be_med += must_be_med;
         sums.must_be_low += must_be_low;
-        sums.missing_high += missing_high;
-        sums.wrong_high += wrong_high;
+        sums.missing_high += side.missing_high;
+        sums.wrong_med += side.wrong_med;
+        sums.wrong_high += side.wrong_high;
         sums.unmarkable += side.unmarkable;
         sums.bad_checksums += side.bad_checksums;
         // Data from the unmarked side may be lost before it reaches the point of capture, so its gaps do not count.

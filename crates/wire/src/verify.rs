@@ -6,7 +6,8 @@
 //! both ends of its document must be LOW if this bound exceeds a small window. All other packets may be HIGH or LOW.
 //!
 //! The kernel's own trace ([`Windows`]) shows the window and the state of congestion control. With it, what each segment of a document must
-//! be is known, and a document counts as right only if every segment is.
+//! be is known, and a document counts as right only if every segment is. Marks by the state of TCP (Noureddine and Tobagi 2002, Algorithm 1)
+//! depend on nothing else.
 
 mod report;
 mod track;
@@ -17,7 +18,8 @@ pub use windows::Windows;
 
 use crate::pcapng::{CaptureError, Reader};
 use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, has_valid_transport_checksum, ip};
-use catnip_net::mark::SpmParameters;
+use catnip_net::Priority;
+use catnip_net::mark::{SpmParameters, Threshold};
 use std::collections::BTreeMap;
 use std::io::Read;
 use track::Tracked;
@@ -25,19 +27,59 @@ use track::Tracked;
 /// Configuration of the marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Leading and trailing packets, and the small window.
-    pub spm: SpmParameters,
-    /// True if SYN and FIN are HIGH. `spm` may specify another priority for SYN and SYN-ACK.
+    /// Marker.
+    pub marker: Marker,
+    /// True if SYN and FIN are HIGH. The marker may specify another priority for SYN and SYN-ACK, and for FIN.
     pub control: bool,
     /// True if retransmissions are HIGH, regardless of the window, and so is all that is sent until lost data is repaired. The capture alone
     /// does not tell how long this takes.
     pub retransmissions: bool,
+    /// Marks of ACKs without data.
+    pub acks: Acks,
     /// Definition of a document.
     pub documents: Documents,
     /// Sides whose packets are marked.
     pub markers: Markers,
     /// Encoding of the priority.
     pub codec: PriorityCodec,
+}
+
+/// Marker of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// Selective packet marking: leading and trailing packets, and the small window.
+    Spm(SpmParameters),
+    /// Marking by the state of TCP with these thresholds for HIGH and MED: SYN is HIGH, and so is all that is sent during a fast recovery;
+    /// the window counts for all other data and for FIN.
+    TcpState([Threshold; 2]),
+}
+
+impl Marker {
+    /// Returns the rules for places in a document. Marking by the state of TCP has none.
+    fn spm(&self) -> SpmParameters {
+        match self {
+            Self::Spm(spm) => *spm,
+            Self::TcpState(_) => SpmParameters {
+                leading: 0,
+                trailing: 0,
+                small_window: 0,
+                handshake: Some(Priority::High),
+                repairs: false,
+            },
+        }
+    }
+}
+
+/// Marks of ACKs without data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acks {
+    /// Any marks.
+    #[default]
+    Any,
+    /// LOW, as without a mark.
+    Low,
+    /// Level of the latest received data, LOW before it.
+    AsData,
 }
 
 /// Definition of a document.
@@ -63,9 +105,10 @@ pub enum Markers {
 impl Default for Rules {
     fn default() -> Self {
         Self {
-            spm: SpmParameters::FULL,
+            marker: Marker::Spm(SpmParameters::FULL),
             control: true,
             retransmissions: true,
+            acks: Acks::default(),
             documents: Documents::PerConnection,
             markers: Markers::Both,
             codec: PriorityCodec::default(),

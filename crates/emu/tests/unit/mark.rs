@@ -6,7 +6,7 @@ use catnip_emu::mark::Marker;
 use catnip_net::Priority;
 use catnip_net::mark::{Spm, SpmParameters};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
-use catnip_wire::verify::{Documents, Markers, Report, Rules, Verifier};
+use catnip_wire::verify::{self, Documents, Markers, Report, Rules, Verifier};
 use catnip_wire::{
     Addresses, Announcement, Incoming, Ip, PriorityCodec, Tcp, TcpFlags, TcpHeader, Translation, ip,
 };
@@ -124,7 +124,7 @@ impl Scene {
         let trailing = if self.sized { self.spm.trailing } else { 0 };
         let mut verifier = Verifier::new(
             &Rules {
-                spm: SpmParameters { trailing, ..self.spm },
+                marker: verify::Marker::Spm(SpmParameters { trailing, ..self.spm }),
                 // The marks of retransmissions depend on the window, which the verifier does not track during loss recovery.
                 retransmissions: false,
                 documents: Documents::PerExchange,

@@ -90,6 +90,20 @@ impl TcpStateSpec {
     /// Default thresholds for HIGH and MED: the window that TCP needs for a fast retransmit (section VI-C, HIGHthresh), and twice this
     /// window (MEDthresh).
     pub const DEFAULT: [Threshold; 2] = [Threshold(4), Threshold(8)];
+
+    /// Returns the thresholds for HIGH and MED of an application with the requirements `service`.
+    pub fn thresholds(&self, service: Service) -> [Threshold; 2] {
+        let defaults = if service == Service::Highly { [Threshold::ALL; 2] } else { Self::DEFAULT };
+        let high = self.high.unwrap_or(defaults[0]);
+        [high, self.med.unwrap_or(defaults[1]).max(high)]
+    }
+
+    /// Returns the priority by the plain version of Algorithm 1 with these thresholds for HIGH and MED, for a window in segments.
+    /// `recovering` is true during a loss recovery.
+    pub fn priority([high, med]: [Threshold; 2], window: u32, recovering: bool) -> Priority {
+        let thresholds = law::Thresholds { high: high.0, med: med.0 };
+        priority(law::level(&thresholds, window, recovering, || law::NEVER))
+    }
 }
 
 /// Marker that sets the priority of the packets of one connection by its window.
@@ -105,21 +119,23 @@ impl TcpState {
     /// Creates the marker of a connection of an application with the requirements `service`. The randomized version takes its random stream
     /// from `rng`.
     pub fn new(spec: TcpStateSpec, service: Service, rng: impl FnOnce() -> Rng) -> Self {
-        let defaults = if service == Service::Highly { [Threshold::ALL; 2] } else { TcpStateSpec::DEFAULT };
-        let high = spec.high.unwrap_or(defaults[0]);
-        let med = spec.med.unwrap_or(defaults[1]).max(high);
-        let thresholds = law::Thresholds { high: high.0, med: med.0 };
+        let [high, med] = spec.thresholds(service).map(|threshold| threshold.0);
+        let thresholds = law::Thresholds { high, med };
         Self { thresholds, class: spec.class.unwrap_or(service.class()), rng: spec.random.then(rng) }
     }
 
     /// Returns the priority by Algorithm 1 for a window in segments. `protected` is true during a loss recovery.
     fn priority(&mut self, window: u32, protected: bool) -> Priority {
         let draw = || self.rng.as_mut().map_or(law::NEVER, |rng| (rng.uniform() * 2f64.powi(32)) as u32);
-        match law::level(&self.thresholds, window, protected, draw) {
-            law::Level::High => Priority::High,
-            law::Level::Medium => Priority::Medium,
-            law::Level::Low => Priority::Low,
-        }
+        priority(law::level(&self.thresholds, window, protected, draw))
+    }
+}
+
+fn priority(level: law::Level) -> Priority {
+    match level {
+        law::Level::High => Priority::High,
+        law::Level::Medium => Priority::Medium,
+        law::Level::Low => Priority::Low,
     }
 }
 

@@ -1,4 +1,5 @@
 use crate::WireError;
+use catnip_net::Priority;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -52,11 +53,15 @@ pub struct Side {
     pub high: u64,
     /// Segments that must be HIGH. Several segments may leave in one packet, and under one mark.
     pub must_be_high: u64,
+    /// Segments that must be MED.
+    pub must_be_med: u64,
     /// Segments that must be LOW.
     pub must_be_low: u64,
-    /// Segments marked LOW that must be HIGH.
+    /// Segments that must be HIGH and are not.
     pub missing_high: u64,
-    /// Segments marked HIGH that must be LOW.
+    /// Segments that must be MED and are not.
+    pub wrong_med: u64,
+    /// Segments that must be LOW and are marked HIGH or MED.
     pub wrong_high: u64,
     /// Packets that cannot carry a mark in the given encoding.
     pub unmarkable: u64,
@@ -84,9 +89,11 @@ pub struct Fault {
 /// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// LOW mark on a packet that must be HIGH.
+    /// Packet that must be HIGH and is not.
     MissingHigh(Reason),
-    /// HIGH mark on a packet that must be LOW.
+    /// Packet that must be MED and has this mark.
+    WrongMed(Priority),
+    /// HIGH or MED mark on a packet that must be LOW.
     WrongHigh,
     /// Wrong IP or TCP checksum.
     Checksum,
@@ -111,6 +118,8 @@ pub enum Reason {
     Leading,
     /// One of the last packets of a document.
     Trailing,
+    /// Answer to data that is HIGH.
+    Ack,
 }
 
 impl Report {
@@ -120,7 +129,7 @@ impl Report {
     /// Returns true if every segment that can be judged has the correct mark, some can be judged, and every packet can carry a mark. Wrong
     /// checksums do not count.
     pub fn marks_are_correct(&self) -> bool {
-        self.sides().any(|side| side.must_be_high + side.must_be_low > 0)
+        self.sides().any(|side| side.judged() > 0)
             && self.sides().all(|side| side.misclassified() + side.unmarkable == 0)
     }
 
@@ -134,7 +143,7 @@ impl Report {
     /// Returns the share of segments with the correct mark among those that can be judged; 1 if none can be judged.
     pub fn agreement(&self) -> f64 {
         let (checked, misclassified) = self.sides().fold((0, 0), |(checked, misclassified), side| {
-            (checked + side.must_be_high + side.must_be_low, misclassified + side.misclassified())
+            (checked + side.judged(), misclassified + side.misclassified())
         });
         if checked == 0 { 1.0 } else { 1.0 - misclassified as f64 / checked as f64 }
     }
@@ -163,9 +172,14 @@ impl Connection {
 }
 
 impl Side {
-    /// Returns the number of packets with the wrong mark.
+    /// Returns the number of segments with the wrong mark.
     pub fn misclassified(&self) -> u64 {
-        self.missing_high + self.wrong_high
+        self.missing_high + self.wrong_med + self.wrong_high
+    }
+
+    /// Returns the number of segments whose mark is known.
+    fn judged(&self) -> u64 {
+        self.must_be_high + self.must_be_med + self.must_be_low
     }
 }
 
@@ -206,9 +220,12 @@ impl fmt::Display for Side {
         }
         write!(
             f,
-            "{} of {} due HIGH are LOW, {} of {} due LOW are HIGH",
+            "{} of {} due HIGH are not, {} of {} due LOW are HIGH",
             self.missing_high, self.must_be_high, self.wrong_high, self.must_be_low,
         )?;
+        if self.must_be_med > 0 {
+            write!(f, ", {} of {} due MED are not", self.wrong_med, self.must_be_med)?;
+        }
         for (count, description) in [
             (self.undecided_documents, "documents undecided"),
             (self.unmarkable, "cannot be marked"),
@@ -227,8 +244,9 @@ impl fmt::Display for Side {
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MissingHigh(reason) => write!(f, "LOW, but must be HIGH: {reason}"),
-            Self::WrongHigh => write!(f, "HIGH, but must be LOW: the window is not small"),
+            Self::MissingHigh(reason) => write!(f, "not HIGH, but must be: {reason}"),
+            Self::WrongMed(marked) => write!(f, "{}, but must be MED", marked.name()),
+            Self::WrongHigh => write!(f, "HIGH or MED, but must be LOW: the window is not small"),
             Self::Checksum => write!(f, "wrong checksum"),
             Self::Unmarkable(error) => write!(f, "{error}"),
         }
@@ -245,6 +263,7 @@ impl fmt::Display for Reason {
             Self::SmallWindow => "sent with a small window",
             Self::Leading => "among the first packets of a document",
             Self::Trailing => "among the last packets of a document",
+            Self::Ack => "answer to data that is HIGH",
         })
     }
 }

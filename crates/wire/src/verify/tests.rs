@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const SIZE: u32 = 100;
 const LOW: Priority = Priority::Low;
+const MED: Priority = Priority::Medium;
 const HIGH: Priority = Priority::High;
 
 /// Connection whose packets are specified by a test, one per line.
@@ -201,7 +202,7 @@ fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet_if_the_last_ones_are
         scene.server(TcpFlags::ACK, 1 + 12 * SIZE + last, 1, last, HIGH);
         scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 12 * SIZE + 2 * last, 1, 0, HIGH);
         assert_eq!(scene.faults().len(), wrong, "the last four have {} bytes", 2 * (SIZE + last));
-        scene.rules.spm.trailing = 2;
+        scene.rules.marker = Marker::Spm(SpmParameters { trailing: 2, ..SpmParameters::FULL });
         assert_eq!(scene.faults().len(), wrong + 1, "of two segments");
     }
 }
@@ -209,7 +210,7 @@ fn a_marker_that_counts_bytes_may_mark_a_fourth_last_packet_if_the_last_ones_are
 #[test]
 fn a_marker_that_counts_bytes_may_mark_more_leading_packets_if_they_are_small() {
     let spm = SpmParameters { leading: 5, trailing: 0, small_window: 2, ..SpmParameters::FULL };
-    let mut scene = Scene::new(Rules { spm, ..Rules::default() });
+    let mut scene = Scene::new(Rules { marker: Marker::Spm(spm), ..Rules::default() });
     for i in 0..5 {
         scene.server(TcpFlags::ACK, 1 + 20 * i, 1, 20, HIGH);
     }
@@ -286,7 +287,8 @@ fn a_marker_may_be_told_what_handshakes_are_marked_with() {
         (Priority::Low, LOW, None),
     ] {
         let spm = SpmParameters { handshake: Some(handshake), ..SpmParameters::FULL };
-        let mut scene = Scene::new(Rules { spm, markers: Markers::Servers, ..Rules::default() });
+        let mut scene =
+            Scene::new(Rules { marker: Marker::Spm(spm), markers: Markers::Servers, ..Rules::default() });
         scene.packets.clear();
         scene.client(TcpFlags::SYN, 0, 0, 0, LOW);
         let answer = scene.server(syn_ack, 0, 1, 0, marked);
@@ -352,7 +354,7 @@ fn trace(segments: &[(u32, u32, Option<Change>)]) -> Windows {
         let at = 999_999;
         lines += &format!(
             "x-1 [000] .. 0.{at:06}: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
-             snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd}\n",
+             snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd} snd_wnd=64000\n",
             1 + packets * SIZE
         );
     }
@@ -447,7 +449,7 @@ fn new_data_during_a_recovery_must_be_high_if_the_kernel_says_so() {
 
 #[test]
 fn without_the_kernels_trace_new_data_after_a_loss_may_be_high_until_it_is_repaired() {
-    let mut scene = Scene::new(Rules { spm: SpmParameters::LAST_ONLY, ..Rules::default() });
+    let mut scene = Scene::new(Rules { marker: Marker::Spm(SpmParameters::LAST_ONLY), ..Rules::default() });
     scene.document(0, 1, "llllllll");
     for _ in 0..3 {
         scene.client(TcpFlags::ACK, 1, 1 + 3 * SIZE, 0, LOW);
@@ -514,12 +516,76 @@ fn the_report_names_connection_packet_and_reason() {
     let report = verify(writer.finish().unwrap().as_slice(), &scene.rules, None).unwrap();
     let expected = "\
 5 packets, 0 not TCP, 0 unreadable, 1 connections
-10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are LOW, \
+10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are not, \
 0 of 0 due LOW are HIGH
-10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 0 of 1 documents right; 1 of 4 due HIGH are LOW, \
+10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 0 of 1 documents right; 1 of 4 due HIGH are not, \
 0 of 0 due LOW are HIGH
-packet 4, 10.0.0.2:80 > 10.0.0.1:4000: LOW, but must be HIGH: among the first packets of a document
+packet 4, 10.0.0.2:80 > 10.0.0.1:4000: not HIGH, but must be: among the first packets of a document
 ";
     assert_eq!(report.to_string(), expected);
     assert_eq!(report.agreement(), 0.8);
+}
+
+#[test]
+fn algorithm_1_asks_for_the_level_of_the_window_under_which_each_segment_leaves() {
+    let thresholds = [Threshold(4), Threshold(8)];
+    let mut scene = Scene::new(Rules { marker: Marker::TcpState(thresholds), ..Rules::default() });
+    // Windows of 2, 4, 5, 8 and 9 segments, of which as many leave.
+    let windows = [(0, 2), (2, 2), (6, 4), (11, 5), (19, 8), (29, 9)];
+    let mut from = 0;
+    for (segments, level) in [(2, HIGH), (4, HIGH), (5, MED), (8, MED), (9, LOW)] {
+        for _ in 0..segments {
+            scene.server(TcpFlags::ACK, 1 + from * SIZE, 1, SIZE, level);
+            from += 1;
+        }
+    }
+    let right = scene.packets.clone();
+    let mut report = |fin: Priority, wrong: &[(usize, Priority)]| {
+        scene.packets = right.clone();
+        for &(at, level) in wrong {
+            let _ = scene.rules.codec.write(&mut scene.packets[at].1, level);
+        }
+        scene.server(TcpFlags::FIN | TcpFlags::ACK, 1 + 28 * SIZE, 1, 0, fin);
+        let windows = windows.map(|(packets, cwnd)| (packets, cwnd, None));
+        let mut verifier = Verifier::new(&scene.rules, Some(trace(&windows)));
+        for (millis, packet) in &scene.packets {
+            verifier.packet(millis * 1_000_000, Some(packet), 0);
+        }
+        verifier.finish()
+    };
+    let side = report(LOW, &[]).connections[0].from_server;
+    assert_eq!([side.must_be_high, side.must_be_med, side.must_be_low], [7, 13, 10], "SYN and FIN, too");
+    assert_eq!((side.misclassified(), side.documents, side.right_documents), (0, 1, 1));
+    // The last packet of five, the first of nine, and the FIN.
+    let kinds = |report: Report| report.faults.iter().map(|fault| fault.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(report(LOW, &[(7, MED)])), [FaultKind::MissingHigh(Reason::SmallWindow)]);
+    assert_eq!(kinds(report(LOW, &[(12, LOW)])), [FaultKind::WrongMed(LOW)]);
+    assert_eq!(kinds(report(LOW, &[(21, MED)])), [FaultKind::WrongHigh]);
+    assert_eq!(kinds(report(HIGH, &[])), [FaultKind::WrongHigh]);
+    let side = report(LOW, &[(12, HIGH)]).connections[0].from_server;
+    assert_eq!((side.wrong_med, side.right_documents), (1, 0));
+}
+
+#[test]
+fn an_ack_has_the_level_of_the_data_that_it_answers() {
+    let mut scene = Scene::new(Rules { acks: Acks::AsData, markers: Markers::Servers, ..Rules::default() });
+    scene.server(TcpFlags::ACK, 1, 1, 0, LOW);
+    scene.client(TcpFlags::ACK, 1, 1, 50, HIGH);
+    scene.clock_millis += 1;
+    let low = scene.server(TcpFlags::ACK, 1, 51, 0, LOW);
+    scene.client(TcpFlags::ACK, 51, 1, 50, HIGH);
+    scene.client(TcpFlags::ACK, 101, 1, 0, LOW);
+    let after_an_ack = scene.server(TcpFlags::ACK, 1, 101, 0, LOW);
+    scene.client(TcpFlags::ACK, 101, 1, 50, LOW);
+    scene.server(TcpFlags::ACK, 1, 151, 0, HIGH);
+    let missing = |packet| (packet, FaultKind::MissingHigh(Reason::Ack));
+    assert_eq!(
+        scene.faults(),
+        [missing(low), missing(after_an_ack)],
+        "the last may not have seen the data yet"
+    );
+    scene.rules.acks = Acks::Low;
+    assert_eq!(scene.faults(), [(scene.packets.len() as u64, FaultKind::WrongHigh)]);
+    scene.rules.acks = Acks::Any;
+    assert_eq!(scene.faults(), []);
 }

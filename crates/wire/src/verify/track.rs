@@ -1,8 +1,9 @@
-use super::windows::Windows;
-use super::{Documents, Fault, FaultKind, Markers, Reason, Report, Rules};
+use super::windows::{Moment, Sending, Windows};
+use super::{Acks, Documents, Fault, FaultKind, Marker, Markers, Reason, Report, Rules};
 use crate::convert::stream_offset;
 use crate::{FlowKey, Tcp, TcpFlags};
 use catnip_net::Priority;
+use catnip_net::mark::TcpStateSpec;
 use std::collections::VecDeque;
 
 /// State of the client and of the server of a connection.
@@ -46,6 +47,11 @@ struct End {
     window: u64,
     /// Time of the last data packet, nanoseconds since 1970.
     last_data: i64,
+    /// Last time at which the kernel's cwnd was full, nanoseconds since 1970, and the largest amount of data in flight since, segments.
+    full_at: i64,
+    used: u32,
+    /// Latest data from the other side.
+    from_peer: Option<FromPeer>,
     /// Start of the document.
     document_start: u64,
     /// Number of new data packets in the document.
@@ -60,6 +66,15 @@ struct End {
     marks: Marks,
     /// True if data is missing in the capture.
     has_gap: bool,
+}
+
+/// Data packet as the side that answers it has received it.
+#[derive(Clone, Copy, Debug)]
+struct FromPeer {
+    priority: Priority,
+    nanos: i64,
+    /// Priority of the one before.
+    before: Priority,
 }
 
 /// Segment whose distance from the end of the document is not known yet.
@@ -86,10 +101,11 @@ struct Marks {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     High(Reason),
+    Med,
     Low,
     /// Any mark: no rule applies, or rules in packets and in bytes differ.
     Either,
-    /// HIGH or LOW, which the capture does not tell.
+    /// One mark, but the capture does not tell which.
     Unknown,
 }
 
@@ -100,6 +116,8 @@ struct PacketContext {
     fin: bool,
     /// True if the rules apply to this side of the connection.
     is_checked: bool,
+    /// True if the packet carries neither data nor SYN, FIN or RST.
+    is_pure_ack: bool,
     /// True if the packet carries data that is no probe.
     is_data: bool,
     /// True if the packet carries data whose place in the document is known.
@@ -112,10 +130,10 @@ struct PacketContext {
     distance: u64,
     /// Lower bound of cwnd, full segments.
     window: u64,
-    /// True if cwnd is small according to the kernel; `None` if the kernel's trace does not tell.
-    is_small: Option<bool>,
-    /// True if lost data is repaired according to the kernel.
-    recovers: bool,
+    /// State of the sender according to the kernel; `None` if the kernel's trace does not tell.
+    sending: Option<Sending>,
+    /// Mark of the data that the packet answers; `None` if it may be either of two.
+    answers: Option<Priority>,
 }
 
 impl PacketContext {
@@ -123,18 +141,33 @@ impl PacketContext {
     fn verdict(&self, rules: &Rules) -> Verdict {
         CLAUSES.iter().find_map(|clause| clause(self, rules)).unwrap_or(Verdict::Unknown)
     }
+
+    /// Returns true if cwnd is small according to the kernel; `None` if it is not known.
+    fn is_small(&self, rules: &Rules) -> Option<bool> {
+        self.sending.and_then(|sending| sending.is_small(rules.marker.spm().small_window))
+    }
 }
 
 /// Verdict on a packet; `None` if the clause does not apply to it.
 type Clause = fn(&PacketContext, &Rules) -> Option<Verdict>;
 
 /// Rules that a packet alone can break, in order of precedence. The trailing packets are known only when the document ends.
-const CLAUSES: [Clause; 8] =
-    [handshake, fin, without_offset, retransmission, recovery, leading, small_window, middle];
+const CLAUSES: [Clause; 10] = [
+    handshake,
+    fin,
+    pure_ack,
+    without_offset,
+    tcp_state,
+    retransmission,
+    recovery,
+    leading,
+    small_window,
+    middle,
+];
 
 /// Verdict on a SYN: the priority of the rules, or HIGH as a control packet.
 fn handshake(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    packet.syn.then_some(match rules.spm.handshake {
+    packet.syn.then_some(match rules.marker.spm().handshake {
         _ if !packet.is_checked => Verdict::Either,
         Some(Priority::Low) => Verdict::Low,
         None if !rules.control => Verdict::Either,
@@ -144,13 +177,45 @@ fn handshake(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
 
 /// Verdict on a FIN as a control packet.
 fn fin(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    (packet.fin && packet.is_checked && rules.control).then_some(Verdict::High(Reason::Fin))
+    let is_control = rules.control && matches!(rules.marker, Marker::Spm(_));
+    (packet.fin && packet.is_checked && is_control).then_some(Verdict::High(Reason::Fin))
+}
+
+/// Verdict on a packet that does nothing but acknowledge.
+fn pure_ack(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
+    (packet.is_pure_ack && packet.is_checked).then_some(match (rules.acks, packet.answers) {
+        (Acks::Any, _) | (Acks::AsData, None) => Verdict::Either,
+        (Acks::AsData, Some(Priority::High)) => Verdict::High(Reason::Ack),
+        (Acks::AsData, Some(Priority::Medium)) => Verdict::Med,
+        (Acks::Low, _) | (Acks::AsData, Some(Priority::Low)) => Verdict::Low,
+    })
 }
 
 /// Verdict on packets without data, on probes, and after a gap in the capture.
-fn without_offset(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
+fn without_offset(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     let is_hidden = packet.is_data && packet.is_checked;
-    (!packet.has_known_offset).then_some(if is_hidden { Verdict::Unknown } else { Verdict::Either })
+    let is_known_fin = packet.fin && packet.sending.is_some() && matches!(rules.marker, Marker::TcpState(_));
+    (!packet.has_known_offset && !is_known_fin).then_some(if is_hidden {
+        Verdict::Unknown
+    } else {
+        Verdict::Either
+    })
+}
+
+/// Verdict of marking by the state of TCP on data, sent for the first time or again, and on FIN.
+fn tcp_state(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
+    let Marker::TcpState(thresholds) = rules.marker else { return None };
+    let Some(sending) = packet.sending else { return Some(Verdict::Unknown) };
+    if sending.recovers_fast() {
+        return Some(Verdict::High(Reason::Recovery));
+    }
+    let [low, high] = sending.window().map(|window| TcpStateSpec::priority(thresholds, window, false));
+    Some(match low {
+        _ if low != high => Verdict::Unknown,
+        Priority::High => Verdict::High(Reason::SmallWindow),
+        Priority::Medium => Verdict::Med,
+        Priority::Low => Verdict::Low,
+    })
 }
 
 /// Verdict on a retransmission. If it is not HIGH in any case, its place in the document counts.
@@ -161,26 +226,28 @@ fn retransmission(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
 
 /// Verdict on new data while lost data is repaired.
 fn recovery(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    (packet.recovers && rules.retransmissions).then_some(Verdict::High(Reason::Recovery))
+    let recovers = packet.sending.is_some_and(|sending| sending.recovers());
+    (recovers && rules.retransmissions).then_some(Verdict::High(Reason::Recovery))
 }
 
 fn leading(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
-    (packet.index < rules.spm.leading).then_some(Verdict::High(Reason::Leading))
+    (packet.index < rules.marker.spm().leading).then_some(Verdict::High(Reason::Leading))
 }
 
-fn small_window(packet: &PacketContext, _rules: &Rules) -> Option<Verdict> {
-    (packet.is_small == Some(true)).then_some(Verdict::High(Reason::SmallWindow))
+fn small_window(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
+    (packet.is_small(rules) == Some(true)).then_some(Verdict::High(Reason::SmallWindow))
 }
 
 /// Verdict on packets after the leading ones, while cwnd is not small. Without the kernel's window its lower bound must be one segment
 /// larger than the rule's, because a tail loss probe may exceed cwnd (RFC 8985, section 7.3).
 fn middle(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     // A marker that counts bytes may mark more packets than one that counts packets.
-    if packet.distance < u64::from(rules.spm.leading) {
+    let spm = rules.marker.spm();
+    if packet.distance < u64::from(spm.leading) {
         return Some(Verdict::Either);
     }
-    let is_large = packet.window > u64::from(rules.spm.small_window);
-    (packet.is_small == Some(false) || is_large).then_some(Verdict::Low)
+    let is_large = packet.window > u64::from(spm.small_window);
+    (packet.is_small(rules) == Some(false) || is_large).then_some(Verdict::Low)
 }
 
 /// Idle time after which a sender may restart with a small window (RFC 5681, section 4.1): the smallest RTO of common implementations.
@@ -219,6 +286,7 @@ impl Tracked {
         side.high += u64::from(captured.priority == Priority::High);
         if flags.contains(TcpFlags::SYN) {
             from.initial = Some(tcp.sequence());
+            from.full_at = captured.nanos;
             from.mss = tcp.options().ok().and_then(|options| options.mss);
         }
         if flags.contains(TcpFlags::ACK) {
@@ -229,6 +297,10 @@ impl Tracked {
             Markers::Clients => !captured.server,
             Markers::Servers => captured.server,
         };
+        if len > 0 {
+            let before = to.from_peer.map_or(Priority::Low, |latest| latest.priority);
+            to.from_peer = Some(FromPeer { priority: captured.priority, nanos: captured.nanos, before });
+        }
         // A repeated request asks for nothing new.
         if from.shows_new_data(tcp) && rules.documents == Documents::PerExchange {
             to.answered = true;
@@ -287,7 +359,17 @@ impl End {
         let flags = tcp.flags();
         let (syn, fin) = (flags.contains(TcpFlags::SYN), flags.contains(TcpFlags::FIN));
         let len = tcp.payload().len() as u64;
-        let packet = PacketContext { syn, fin, is_checked, is_data: len > 0, ..PacketContext::default() };
+        let is_pure_ack = len == 0 && !syn && !fin && !flags.contains(TcpFlags::RST);
+        let answers = self.answers(nanos);
+        let packet = PacketContext {
+            syn,
+            fin,
+            is_checked,
+            is_pure_ack,
+            answers,
+            is_data: len > 0,
+            ..PacketContext::default()
+        };
         let offset = self.initial.and_then(|initial| stream_offset(initial, tcp.sequence(), self.snd_max));
         let Some(start) = offset.filter(|_| !syn) else {
             return self.check(number, connection, server, priority, packet.verdict(rules), report);
@@ -308,7 +390,8 @@ impl End {
             self.has_gap = true;
         }
         let is_certain = is_checked && !self.has_gap;
-        let last = if is_certain { rules.spm.trailing } else { 0 };
+        let spm = rules.marker.spm();
+        let last = if is_certain { spm.trailing } else { 0 };
         let is_new = end > self.snd_max;
         if is_new && std::mem::take(&mut self.answered) {
             self.end_document(connection, server, last, report);
@@ -325,13 +408,12 @@ impl End {
             ..packet
         };
         if is_new {
-            let sent = windows.and_then(|windows| windows.at(flow, tcp.sequence()));
-            let packet = PacketContext {
-                is_small: sent.and_then(|interval| interval.is_small(rules.spm.small_window, nanos)),
-                recovers: sent.is_some_and(|interval| interval.recovers(nanos)),
-                ..packet
-            };
             self.snd_max = end;
+            let moment = self.moment(nanos);
+            let sending =
+                windows.and_then(|windows| windows.at(flow, tcp.sequence())).map(|one| one.at(moment));
+            self.update_use(nanos, sending);
+            let packet = PacketContext { sending, ..packet };
             self.marks.has_data |= is_checked;
             // Segments that leave as one packet have one mark, and each its own place in the document.
             let mut from = start;
@@ -346,13 +428,16 @@ impl End {
         } else if is_retransmission && packet.has_known_offset && !rules.retransmissions {
             let una = self.initial.unwrap_or(0).wrapping_add(1).wrapping_add(self.snd_una as u32);
             let sent = windows.as_deref().and_then(|windows| windows.at_repair(flow, una, self.received));
-            let is_small = sent.and_then(|interval| interval.is_small(rules.spm.small_window, nanos));
+            let sending = sent.map(|interval| interval.at(self.moment(nanos)));
             let distance = start.checked_sub(self.document_start).map(|offset| offset / segment_size);
             let index = distance.map_or(u32::MAX, |distance| distance as u32);
-            let packet = PacketContext { is_small, index, distance: u64::from(index), window: 0, ..packet };
+            let packet = PacketContext { sending, index, distance: u64::from(index), window: 0, ..packet };
             let verdict = packet.verdict(rules);
             self.repeated.push(Waiting { number, priority, start, end, verdict });
         } else {
+            let is_first_fin = fin && len == 0 && start == self.snd_max && is_certain;
+            let sent = windows.filter(|_| is_first_fin).and_then(|windows| windows.at(flow, tcp.sequence()));
+            let packet = PacketContext { sending: sent.map(|one| one.at(self.moment(nanos))), ..packet };
             self.check(number, connection, server, priority, packet.verdict(rules), report);
         }
         if fin {
@@ -360,13 +445,42 @@ impl End {
             self.snd_max = self.snd_max.max(end + 1);
         }
         // A segment this far from the end of the data sent is not among the last ones, regardless of what follows.
-        let trailing = rules.spm.trailing;
+        let trailing = spm.trailing;
         let tail = if trailing == 0 { 0 } else { u64::from(trailing.saturating_add(1)) * segment_size };
         while self.waiting.len() > trailing as usize && self.waiting[0].end + tail <= self.snd_max {
             let Waiting { number, priority, verdict, .. } = self.waiting[0];
             self.check(number, connection, server, priority, verdict, report);
             self.waiting.pop_front();
         }
+    }
+
+    /// Returns the mark of the data that an ACK answers: of the latest data, which may not have been processed yet if it has just arrived.
+    fn answers(&self, nanos: i64) -> Option<Priority> {
+        const JUST_NANOS: i64 = 1_000_000;
+        let Some(FromPeer { priority, nanos: at, before }) = self.from_peer else {
+            return Some(Priority::Low);
+        };
+        (priority == before || nanos - at > JUST_NANOS).then_some(priority)
+    }
+
+    /// Returns the moment at which data is sent that is already counted.
+    fn moment(&self, nanos: i64) -> Moment {
+        let is_unused = nanos.saturating_sub(self.full_at) >= IDLE_NANOS;
+        let unused = is_unused.then_some(self.used.max(self.in_flight()));
+        Moment { nanos, segment: self.segment, unused }
+    }
+
+    /// Records how much of the kernel's cwnd is used once data is sent.
+    fn update_use(&mut self, nanos: i64, sending: Option<Sending>) {
+        let in_flight = self.in_flight();
+        let is_full = sending.is_none_or(|sending| sending.is_filled_by(in_flight));
+        (self.full_at, self.used) =
+            if is_full { (nanos, 0) } else { (self.full_at, self.used.max(in_flight)) };
+    }
+
+    /// Returns the amount of data in flight, segments.
+    fn in_flight(&self) -> u32 {
+        self.snd_max.saturating_sub(self.snd_una).div_ceil(self.segment) as u32
     }
 
     /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.
@@ -421,18 +535,23 @@ impl End {
         report: &mut Report,
     ) {
         let side = report.connections[connection].side_mut(server);
-        let kind = match (verdict, priority) {
-            (Verdict::High(reason), Priority::Low) => {
+        let kind = match verdict {
+            Verdict::High(reason) if priority != Priority::High => {
                 side.missing_high += 1;
                 Some(FaultKind::MissingHigh(reason))
             }
-            (Verdict::Low, Priority::High) => {
+            Verdict::Med if priority != Priority::Medium => {
+                side.wrong_med += 1;
+                Some(FaultKind::WrongMed(priority))
+            }
+            Verdict::Low if priority != Priority::Low => {
                 side.wrong_high += 1;
                 Some(FaultKind::WrongHigh)
             }
             _ => None,
         };
         side.must_be_high += u64::from(matches!(verdict, Verdict::High(_)));
+        side.must_be_med += u64::from(verdict == Verdict::Med);
         side.must_be_low += u64::from(verdict == Verdict::Low);
         self.marks.unknown += u64::from(verdict == Verdict::Unknown);
         if let Some(kind) = kind {

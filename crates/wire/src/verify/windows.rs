@@ -1,6 +1,6 @@
 //! Congestion windows of senders as the kernel's tracepoints report them.
 //!
-//! `tcp_probe` writes a line for each segment that arrives on an established connection, before TCP processes it: its SND.NXT and cwnd are
+//! `tcp_probe` writes a line for each segment that arrives on an established connection, before TCP processes it: its SND.NXT and windows are
 //! those with which the sender sent since the segment before. `tcp_cong_state_set` writes a line when the state of congestion control
 //! changes. The lines are those of `trace` in tracefs (Documentation/trace/ftrace.rst of the kernel), with times since 1970.
 
@@ -33,35 +33,99 @@ pub(super) struct Interval {
     until: u32,
     /// SND.UNA in the interval.
     una: u32,
+    /// Number of bytes that the segment at the beginning acknowledged.
+    acked: u32,
     /// Congestion window at the beginning and at the end, segments. At the beginning it may still change for the segment that arrived.
     cwnd: [u32; 2],
+    /// Initial window, segments. The kernel does not reduce an unused window below it.
+    initial_cwnd: u32,
+    /// Receive window of the other side, bytes.
+    rwnd: u32,
     /// State of congestion control at the beginning.
     state: u32,
     /// Later states with their times, nanoseconds since 1970.
     changes: Vec<(i64, u32)>,
 }
 
-/// States of congestion control (enum tcp_ca_state of the kernel), from the first in which lost data is repaired.
+/// States of congestion control (enum tcp_ca_state of the kernel): the first, and those in which lost data is repaired.
+const OPEN: u32 = 0;
 const RECOVERY: u32 = 3;
 const LOSS: u32 = 4;
 
-impl Interval {
-    /// Returns true if the window is smaller than `segments` at a time, nanoseconds since 1970; `None` if a timeout reduces it later, so
-    /// that it may be either.
-    pub(super) fn is_small(&self, segments: u32, nanos: i64) -> Option<bool> {
-        let [first, last] = self.cwnd;
-        let mut timeouts = self.changes.iter().filter(|(_, state)| *state == LOSS);
-        // Once reduced, the window stays as it is until the next segment arrives.
-        if timeouts.next().is_some_and(|(at, _)| *at > nanos) {
-            (first >= segments).then_some(false)
-        } else {
-            Some(last < segments)
-        }
+/// Time of sending, and what the window was used for before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// Time, nanoseconds since 1970.
+    pub(super) nanos: i64,
+    /// Size of a full segment, bytes.
+    pub(super) segment: u64,
+    /// Largest amount of data in flight since the window was full, segments, if that was so long ago that the kernel may reduce the window
+    /// for lack of use; else `None`.
+    pub(super) unused: Option<u32>,
+}
+
+/// State in which a sender sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sending {
+    /// Smallest and largest cwnd that the sender may have, segments.
+    cwnd: [u32; 2],
+    /// Receive window of the other side, segments.
+    rwnd: u32,
+    state: u32,
+}
+
+impl Sending {
+    /// Returns true if cwnd is smaller than `segments`; `None` if it is not known.
+    pub(super) fn is_small(&self, segments: u32) -> Option<bool> {
+        let [low, high] = self.cwnd.map(|cwnd| cwnd < segments);
+        (low == high).then_some(low)
     }
 
-    /// Returns true if lost data is repaired at a time, nanoseconds since 1970.
-    pub(super) fn recovers(&self, nanos: i64) -> bool {
-        self.state_at(nanos) >= RECOVERY
+    /// Returns the smallest and the largest possible window, segments: the smaller of cwnd and the receive window.
+    pub(super) fn window(&self) -> [u32; 2] {
+        self.cwnd.map(|cwnd| cwnd.min(self.rwnd))
+    }
+
+    /// Returns true if `segments` in flight fill the smallest possible cwnd.
+    pub(super) fn is_filled_by(&self, segments: u32) -> bool {
+        segments >= self.cwnd[0]
+    }
+
+    /// Returns true if lost data is repaired, after a timeout or in a fast recovery.
+    pub(super) fn recovers(&self) -> bool {
+        self.state >= RECOVERY
+    }
+
+    /// Returns true in a fast recovery.
+    pub(super) fn recovers_fast(&self) -> bool {
+        self.state == RECOVERY
+    }
+}
+
+impl Interval {
+    /// Returns the state in which the sender sends at a moment of the interval.
+    pub(super) fn at(&self, moment: Moment) -> Sending {
+        let Moment { nanos, segment, unused } = moment;
+        let [first, last] = self.cwnd;
+        let grown = first.saturating_add(u64::from(self.acked).div_ceil(segment) as u32);
+        let state = self.state_at(nanos);
+        let mut timeouts = self.changes.iter().filter(|(_, state)| *state == LOSS);
+        let cwnd = if timeouts.next().is_some_and(|(at, _)| *at > nanos) {
+            // Before a timeout, after which the window stays reduced until the next segment arrives.
+            [if unused.is_some() { 1 } else { first }, grown]
+        } else if grown > last && state == OPEN && unused.is_some_and(|used| self.may_halve(used, grown)) {
+            [first.min(last), grown]
+        } else {
+            [last; 2]
+        };
+        Sending { cwnd, rwnd: (u64::from(self.rwnd) / segment) as u32, state }
+    }
+
+    /// Returns true if the last window may be the mean of a larger one, at most `largest` segments, and of what was used of that, by which
+    /// the kernel replaces it once it has sent (tcp_cwnd_application_limited).
+    fn may_halve(&self, used: u32, largest: u32) -> bool {
+        let [_, last] = self.cwnd.map(u64::from);
+        u64::from(used.max(self.initial_cwnd)) + u64::from(largest) >= 2 * last
     }
 
     fn state_at(&self, nanos: i64) -> u32 {
@@ -80,14 +144,23 @@ impl Windows {
             windows.times = Some([first, nanos]);
             let known = known.entry(flow).or_default();
             match event {
-                Event::Probe { snd_nxt, snd_una, cwnd } => {
-                    let before = std::mem::replace(&mut known.cwnd, cwnd);
+                Event::Probe { snd_nxt, snd_una, cwnd, rwnd } => {
                     let changes = std::mem::take(&mut known.changes);
                     let state = known.state;
                     known.state = changes.last().map_or(state, |(_, state)| *state);
-                    let interval =
-                        Interval { until: snd_nxt, una: snd_una, cwnd: [before, cwnd], state, changes };
-                    windows.senders.entry(flow).or_default().intervals.push(interval);
+                    let intervals = &mut windows.senders.entry(flow).or_default().intervals;
+                    let before = intervals.last();
+                    let interval = Interval {
+                        until: snd_nxt,
+                        una: snd_una,
+                        acked: before.map_or(0, |before| snd_una.wrapping_sub(before.una)),
+                        cwnd: [before.map_or(cwnd, |before| before.cwnd[1]), cwnd],
+                        initial_cwnd: intervals.first().map_or(cwnd, |first| first.initial_cwnd),
+                        rwnd,
+                        state,
+                        changes,
+                    };
+                    intervals.push(interval);
                 }
                 Event::State(state) => known.changes.push((nanos, state)),
             }
@@ -134,8 +207,6 @@ fn is_at_or_before(a: u32, b: u32) -> bool {
 /// State of a sender since the latest segment arrived.
 #[derive(Debug, Default)]
 struct Known {
-    /// Congestion window that it found, segments.
-    cwnd: u32,
     /// State of congestion control that it found.
     state: u32,
     /// Later states with their times.
@@ -143,7 +214,7 @@ struct Known {
 }
 
 enum Event {
-    Probe { snd_nxt: u32, snd_una: u32, cwnd: u32 },
+    Probe { snd_nxt: u32, snd_una: u32, cwnd: u32, rwnd: u32 },
     State(u32),
 }
 
@@ -154,8 +225,9 @@ fn parse(line: &str) -> Option<(i64, FlowKey, Event)> {
         let flow = flow(endpoint(value(fields, "src")?)?, endpoint(value(fields, "dest")?)?);
         let sequence = |key| u32::from_str_radix(value(fields, key)?.strip_prefix("0x")?, 16).ok();
         let (snd_nxt, snd_una) = (sequence("snd_nxt")?, sequence("snd_una")?);
-        let cwnd = value(fields, "snd_cwnd")?.parse().ok()?;
-        return Some((time(head)?, flow, Event::Probe { snd_nxt, snd_una, cwnd }));
+        let number = |key| value(fields, key)?.parse().ok();
+        let (cwnd, rwnd) = (number("snd_cwnd")?, number("snd_wnd")?);
+        return Some((time(head)?, flow, Event::Probe { snd_nxt, snd_una, cwnd, rwnd }));
     }
     let (head, fields) = line.split_once(": tcp_cong_state_set: ")?;
     let is_v6 = value(fields, "family")? == "AF_INET6";
@@ -222,6 +294,11 @@ mod tests {
         7_000_000_000 + millis * 1_000_000
     }
 
+    /// Returns a moment at which the window has just been full, with segments of 10 bytes.
+    fn moment(millis: i64) -> Moment {
+        Moment { nanos: at(millis), segment: 10, unused: None }
+    }
+
     #[test]
     fn data_is_sent_with_the_window_that_the_next_segment_to_arrive_finds() {
         // The numbers wrap round: SND.NXT is -16, then 100, then 200.
@@ -252,8 +329,9 @@ mod tests {
             probe(19, 400, 0, 5),
         ];
         let mut windows = read(&lines);
-        let mut recovers =
-            |sequence, millis| windows.at(&sender(), sequence).map(|found| found.recovers(at(millis)));
+        let mut recovers = |sequence, millis| {
+            windows.at(&sender(), sequence).map(|found| found.at(moment(millis)).recovers())
+        };
         assert_eq!(recovers(0, 0), Some(false));
         assert_eq!(recovers(100, 4), Some(false));
         assert_eq!(recovers(150, 5), Some(true));
@@ -273,19 +351,51 @@ mod tests {
         ];
         let mut windows = read(&lines);
         let mut is_small =
-            |sequence, millis| windows.at(&sender(), sequence).unwrap().is_small(3, at(millis));
+            |sequence, millis| windows.at(&sender(), sequence).unwrap().at(moment(millis)).is_small(3);
         assert_eq!(is_small(0, 0), Some(false));
         assert_eq!(is_small(100, 4), Some(false), "nine before the timeout");
         assert_eq!(is_small(100, 5), Some(true), "one after it");
         assert_eq!(is_small(200, 10), Some(true));
         assert_eq!(is_small(300, 13), Some(false));
-        let mut windows = read(&[probe(1, 100, 0, 2), state(5, LOSS), probe(9, 200, 0, 1)]);
-        assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
+        let mut windows = read(&[probe(1, 100, 0, 2), state(5, LOSS), probe(9, 200, 10, 1)]);
+        assert_eq!(windows.at(&sender(), 100).unwrap().at(moment(4)).is_small(3), None);
         // A second timeout in the same interval finds the window reduced, one after the next segment reduces it again.
-        let mut windows = read(&[probe(1, 100, 0, 9), state(5, LOSS), state(8, LOSS), probe(9, 200, 0, 1)]);
-        assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(6)), Some(true));
-        let mut windows = read(&[state(1, LOSS), probe(2, 100, 0, 1), state(8, LOSS), probe(9, 200, 0, 1)]);
-        assert_eq!(windows.at(&sender(), 100).unwrap().is_small(3, at(4)), None);
+        let mut windows = read(&[probe(1, 100, 0, 9), state(5, LOSS), state(8, LOSS), probe(9, 200, 20, 1)]);
+        assert_eq!(windows.at(&sender(), 100).unwrap().at(moment(6)).is_small(3), Some(true));
+        let mut windows = read(&[state(1, LOSS), probe(2, 100, 0, 1), state(8, LOSS), probe(9, 200, 20, 1)]);
+        assert_eq!(windows.at(&sender(), 100).unwrap().at(moment(4)).is_small(3), None);
+    }
+
+    #[test]
+    fn an_unused_window_is_known_only_if_the_kernel_cannot_have_halved_it() {
+        // The initial window is two segments. The third interval begins with an ACK of one segment of ten bytes, and the window is four
+        // before and after it: it did not grow, or grew to five and was then replaced by the mean of five and three.
+        let mut windows = read(&[probe(1, 10, 0, 2), probe(2, 60, 30, 4), probe(9, 100, 40, 4)]);
+        let mut window =
+            |unused| windows.at(&sender(), 60).unwrap().at(Moment { unused, ..moment(8) }).window();
+        assert_eq!(window(None), [4, 4], "it has just been full");
+        assert_eq!(window(Some(2)), [4, 4], "the mean of five and two is less than four");
+        assert_eq!(window(Some(3)), [4, 5]);
+        // Ten are never reduced below ten.
+        let mut windows = read(&[probe(1, 10, 0, 10), probe(2, 60, 30, 9), probe(9, 100, 40, 9)]);
+        assert_eq!(
+            windows.at(&sender(), 60).unwrap().at(Moment { unused: Some(1), ..moment(8) }).window(),
+            [9, 10]
+        );
+        // Before a timeout the window may have grown by what the segment acknowledges, and after one nothing changes it.
+        let mut windows =
+            read(&[probe(1, 10, 0, 2), probe(2, 60, 30, 4), state(8, LOSS), probe(9, 100, 50, 1)]);
+        assert_eq!(windows.at(&sender(), 60).unwrap().at(moment(7)).window(), [4, 6]);
+        assert_eq!(
+            windows.at(&sender(), 60).unwrap().at(Moment { unused: Some(3), ..moment(8) }).window(),
+            [1, 1]
+        );
+    }
+
+    #[test]
+    fn the_receive_window_limits_the_window_too() {
+        let line = probe(1, 100, 0, 9).replace("snd_wnd=64256", "snd_wnd=59");
+        assert_eq!(read(&[line]).at(&sender(), 0).unwrap().at(moment(0)).window(), [5, 5]);
     }
 
     #[test]

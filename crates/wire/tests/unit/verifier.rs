@@ -6,7 +6,7 @@ use catnip_net::mark::{PacketMarker, Spm, SpmParameters};
 use catnip_net::{Packet, Priority, Route};
 use catnip_tcp::{Endpoint, Role, TcpConfig, profile};
 use catnip_wire::pcapng::{InterfaceId, Writer};
-use catnip_wire::verify::{FaultKind, Markers, Reason, Report, Rules, verify};
+use catnip_wire::verify::{FaultKind, Marker, Markers, Reason, Report, Rules, verify};
 use catnip_wire::{Addresses, Announcement, Incoming, Ip, PriorityCodec, Tcp, TcpHeader, Translation, ip};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl Scene {
 
     fn rules(&self) -> Rules {
         Rules {
-            spm: self.spm,
+            marker: Marker::Spm(self.spm),
             control: self.eager,
             retransmissions: self.eager,
             markers: Markers::Servers,
