@@ -354,7 +354,7 @@ fn trace(segments: &[(u32, u32, Option<Change>)]) -> Windows {
         let at = 999_999;
         lines += &format!(
             "x-1 [000] .. 0.{at:06}: tcp_probe: family=AF_INET src=10.0.0.2:80 dest=10.0.0.1:4000 \
-             snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd} snd_wnd=64000\n",
+             snd_nxt={:#x} snd_una=0x1 snd_cwnd={cwnd} ssthresh=2147483647 snd_wnd=64000\n",
             1 + packets * SIZE
         );
     }

@@ -39,14 +39,17 @@ struct End {
     /// End of the data that the capture has shown. `snd_max` may be larger if packets are missing.
     seen: u64,
     snd_una: u64,
-    /// Number of segments from the other side since the one that moved `snd_una`.
-    received: usize,
+    /// Number of segments from the other side since the one that moved `snd_una`, or that completed the handshake; `None` before it.
+    received: Option<usize>,
     /// Recovery point: until it is acknowledged, cwnd may be smaller than the data in flight.
     recover: Option<u64>,
     /// Lower bound of cwnd, bytes: the largest amount of data in flight since the last possible reduction of cwnd.
     window: u64,
     /// Time of the last data packet, nanoseconds since 1970.
     last_data: i64,
+    /// True if the data since the last segment from the other side began after so long an idle time that the sender may have restarted with
+    /// a small window.
+    is_idle: bool,
     /// Last time at which the kernel's cwnd was full, nanoseconds since 1970, and the largest amount of data in flight since, segments.
     full_at: i64,
     used: u32,
@@ -324,7 +327,10 @@ impl End {
         let is_bare = tcp.payload().is_empty() && !tcp.flags().contains(TcpFlags::FIN);
         let is_duplicate = is_bare && ack == self.snd_una && self.snd_max > ack;
         let has_sack = tcp.options().is_ok_and(|options| !options.sack.as_slice().is_empty());
-        self.received = if ack > self.snd_una { 0 } else { self.received + 1 };
+        // The kernel's trace begins after the handshake.
+        let received = self.received.filter(|_| ack <= self.snd_una);
+        self.received = Some(received.map_or(0, |received| received + 1));
+        self.is_idle = false;
         self.snd_una = self.snd_una.max(ack);
         if is_duplicate || has_sack || tcp.flags().contains(TcpFlags::ECE) {
             self.recover = Some(self.snd_max);
@@ -427,7 +433,9 @@ impl End {
             }
         } else if is_retransmission && packet.has_known_offset && !rules.retransmissions {
             let una = self.initial.unwrap_or(0).wrapping_add(1).wrapping_add(self.snd_una as u32);
-            let sent = windows.as_deref().and_then(|windows| windows.at_repair(flow, una, self.received));
+            let sent = windows
+                .as_deref()
+                .and_then(|windows| windows.at_repair(flow, una, self.received.unwrap_or(0)));
             let sending = sent.map(|interval| interval.at(self.moment(nanos)));
             let distance = start.checked_sub(self.document_start).map(|offset| offset / segment_size);
             let index = distance.map_or(u32::MAX, |distance| distance as u32);
@@ -467,7 +475,7 @@ impl End {
     fn moment(&self, nanos: i64) -> Moment {
         let is_unused = nanos.saturating_sub(self.full_at) >= IDLE_NANOS;
         let unused = is_unused.then_some(self.used.max(self.in_flight()));
-        Moment { nanos, segment: self.segment, unused }
+        Moment { nanos, segment: self.segment, is_idle: self.is_idle, unused }
     }
 
     /// Records how much of the kernel's cwnd is used once data is sent.
@@ -485,8 +493,9 @@ impl End {
 
     /// Updates the lower bound of cwnd when a data packet that ends at `end` is sent.
     fn update_window(&mut self, nanos: i64, end: u64) {
-        let idle = self.snd_una >= self.snd_max && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
-        let window = if idle { 0 } else { self.window };
+        let is_idle = self.snd_una >= self.snd_max && nanos.saturating_sub(self.last_data) >= IDLE_NANOS;
+        self.is_idle |= is_idle;
+        let window = if is_idle { 0 } else { self.window };
         let in_flight = end.saturating_sub(self.snd_una);
         self.window = if self.recover.is_some() { 0 } else { window.max(in_flight) };
         self.last_data = nanos;

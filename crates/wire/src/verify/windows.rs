@@ -39,6 +39,8 @@ pub(super) struct Interval {
     cwnd: [u32; 2],
     /// Initial window, segments. The kernel does not reduce an unused window below it.
     initial_cwnd: u32,
+    /// Slow start threshold at the beginning, segments.
+    ssthresh: u32,
     /// Receive window of the other side, bytes.
     rwnd: u32,
     /// State of congestion control at the beginning.
@@ -47,10 +49,10 @@ pub(super) struct Interval {
     changes: Vec<(i64, u32)>,
 }
 
-/// States of congestion control (enum tcp_ca_state of the kernel): the first, and those in which lost data is repaired.
+/// States of congestion control (enum tcp_ca_state of the kernel). From CWR on the window is reduced, from Recovery on lost data is repaired.
 const OPEN: u32 = 0;
+const CWR: u32 = 2;
 const RECOVERY: u32 = 3;
-const LOSS: u32 = 4;
 
 /// Time of sending, and what the window was used for before.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,8 @@ pub(super) struct Moment {
     pub(super) nanos: i64,
     /// Size of a full segment, bytes.
     pub(super) segment: u64,
+    /// True if so long a time has passed without data that the kernel may have restarted with a small window.
+    pub(super) is_idle: bool,
     /// Largest amount of data in flight since the window was full, segments, if that was so long ago that the kernel may reduce the window
     /// for lack of use; else `None`.
     pub(super) unused: Option<u32>,
@@ -105,27 +109,26 @@ impl Sending {
 impl Interval {
     /// Returns the state in which the sender sends at a moment of the interval.
     pub(super) fn at(&self, moment: Moment) -> Sending {
-        let Moment { nanos, segment, unused } = moment;
+        let Moment { nanos, segment, is_idle, unused } = moment;
         let [first, last] = self.cwnd;
-        let grown = first.saturating_add(u64::from(self.acked).div_ceil(segment) as u32);
         let state = self.state_at(nanos);
-        let mut timeouts = self.changes.iter().filter(|(_, state)| *state == LOSS);
-        let cwnd = if timeouts.next().is_some_and(|(at, _)| *at > nanos) {
-            // Before a timeout, after which the window stays reduced until the next segment arrives.
-            [if unused.is_some() { 1 } else { first }, grown]
-        } else if grown > last && state == OPEN && unused.is_some_and(|used| self.may_halve(used, grown)) {
+        // A window grows by what is acknowledged. One that is not full grows in slow start only, and if half of it is in use.
+        let grows = unused.is_none_or(|used| first < self.ssthresh && first < used.saturating_mul(2));
+        let acked = if grows { u64::from(self.acked).div_ceil(segment) as u32 } else { 0 };
+        let grown = first.saturating_add(acked);
+        // A window without use becomes the mean of itself and of its use once it has been sent under (tcp_cwnd_application_limited).
+        let halved =
+            |cwnd: u32| unused.map_or(cwnd, |used| cwnd.min((cwnd + used.max(self.initial_cwnd)) / 2));
+        let mut reductions = self.changes.iter().filter(|(_, state)| *state >= CWR);
+        let cwnd = if reductions.next().is_some_and(|(at, _)| *at > nanos) {
+            // A timer reduces the window later, after which it stays as it is until the next segment arrives.
+            [if is_idle { 1 } else { halved(first) }, grown]
+        } else if state == OPEN && grown > last && halved(grown) <= last {
             [first.min(last), grown]
         } else {
             [last; 2]
         };
         Sending { cwnd, rwnd: (u64::from(self.rwnd) / segment) as u32, state }
-    }
-
-    /// Returns true if the last window may be the mean of a larger one, at most `largest` segments, and of what was used of that, by which
-    /// the kernel replaces it once it has sent (tcp_cwnd_application_limited).
-    fn may_halve(&self, used: u32, largest: u32) -> bool {
-        let [_, last] = self.cwnd.map(u64::from);
-        u64::from(used.max(self.initial_cwnd)) + u64::from(largest) >= 2 * last
     }
 
     fn state_at(&self, nanos: i64) -> u32 {
@@ -144,9 +147,10 @@ impl Windows {
             windows.times = Some([first, nanos]);
             let known = known.entry(flow).or_default();
             match event {
-                Event::Probe { snd_nxt, snd_una, cwnd, rwnd } => {
+                Event::Probe { snd_nxt, snd_una, cwnd, ssthresh, rwnd } => {
                     let changes = std::mem::take(&mut known.changes);
                     let state = known.state;
+                    let known_ssthresh = std::mem::replace(&mut known.ssthresh, ssthresh);
                     known.state = changes.last().map_or(state, |(_, state)| *state);
                     let intervals = &mut windows.senders.entry(flow).or_default().intervals;
                     let before = intervals.last();
@@ -156,6 +160,7 @@ impl Windows {
                         acked: before.map_or(0, |before| snd_una.wrapping_sub(before.una)),
                         cwnd: [before.map_or(cwnd, |before| before.cwnd[1]), cwnd],
                         initial_cwnd: intervals.first().map_or(cwnd, |first| first.initial_cwnd),
+                        ssthresh: before.map_or(ssthresh, |_| known_ssthresh),
                         rwnd,
                         state,
                         changes,
@@ -207,6 +212,8 @@ fn is_at_or_before(a: u32, b: u32) -> bool {
 /// State of a sender since the latest segment arrived.
 #[derive(Debug, Default)]
 struct Known {
+    /// Slow start threshold that it found, segments.
+    ssthresh: u32,
     /// State of congestion control that it found.
     state: u32,
     /// Later states with their times.
@@ -214,7 +221,7 @@ struct Known {
 }
 
 enum Event {
-    Probe { snd_nxt: u32, snd_una: u32, cwnd: u32, rwnd: u32 },
+    Probe { snd_nxt: u32, snd_una: u32, cwnd: u32, ssthresh: u32, rwnd: u32 },
     State(u32),
 }
 
@@ -226,8 +233,8 @@ fn parse(line: &str) -> Option<(i64, FlowKey, Event)> {
         let sequence = |key| u32::from_str_radix(value(fields, key)?.strip_prefix("0x")?, 16).ok();
         let (snd_nxt, snd_una) = (sequence("snd_nxt")?, sequence("snd_una")?);
         let number = |key| value(fields, key)?.parse().ok();
-        let (cwnd, rwnd) = (number("snd_cwnd")?, number("snd_wnd")?);
-        return Some((time(head)?, flow, Event::Probe { snd_nxt, snd_una, cwnd, rwnd }));
+        let (cwnd, ssthresh, rwnd) = (number("snd_cwnd")?, number("ssthresh")?, number("snd_wnd")?);
+        return Some((time(head)?, flow, Event::Probe { snd_nxt, snd_una, cwnd, ssthresh, rwnd }));
     }
     let (head, fields) = line.split_once(": tcp_cong_state_set: ")?;
     let is_v6 = value(fields, "family")? == "AF_INET6";
@@ -266,6 +273,8 @@ fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    const LOSS: u32 = 4;
+
     fn sender() -> FlowKey {
         flow("10.0.0.2:80".parse().unwrap(), "10.0.0.1:4000".parse().unwrap())
     }
@@ -296,7 +305,7 @@ mod tests {
 
     /// Returns a moment at which the window has just been full, with segments of 10 bytes.
     fn moment(millis: i64) -> Moment {
-        Moment { nanos: at(millis), segment: 10, unused: None }
+        Moment { nanos: at(millis), segment: 10, is_idle: false, unused: None }
     }
 
     #[test]
@@ -367,29 +376,41 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_window_is_known_only_if_the_kernel_cannot_have_halved_it() {
+    fn an_unused_window_is_known_only_if_the_kernel_cannot_have_reduced_it() {
         // The initial window is two segments. The third interval begins with an ACK of one segment of ten bytes, and the window is four
         // before and after it: it did not grow, or grew to five and was then replaced by the mean of five and three.
-        let mut windows = read(&[probe(1, 10, 0, 2), probe(2, 60, 30, 4), probe(9, 100, 40, 4)]);
-        let mut window =
-            |unused| windows.at(&sender(), 60).unwrap().at(Moment { unused, ..moment(8) }).window();
-        assert_eq!(window(None), [4, 4], "it has just been full");
-        assert_eq!(window(Some(2)), [4, 4], "the mean of five and two is less than four");
-        assert_eq!(window(Some(3)), [4, 5]);
-        // Ten are never reduced below ten.
-        let mut windows = read(&[probe(1, 10, 0, 10), probe(2, 60, 30, 9), probe(9, 100, 40, 9)]);
+        let lines = |ssthresh: &str| {
+            let lines = [probe(1, 10, 0, 2), probe(2, 60, 30, 4), probe(9, 100, 40, 4)];
+            lines.map(|line| line.replace("ssthresh=2147483647", ssthresh))
+        };
+        let window = |lines: &[String], moment| read(lines).at(&sender(), 60).unwrap().at(moment).window();
+        let after = |used| Moment { unused: Some(used), ..moment(8) };
+        let slow_start = lines("ssthresh=5");
+        assert_eq!(window(&slow_start, moment(8)), [4, 4], "it has just been full");
         assert_eq!(
-            windows.at(&sender(), 60).unwrap().at(Moment { unused: Some(1), ..moment(8) }).window(),
-            [9, 10]
+            window(&slow_start, after(2)),
+            [4, 4],
+            "less than half of it is in use, so that it does not grow"
         );
-        // Before a timeout the window may have grown by what the segment acknowledges, and after one nothing changes it.
-        let mut windows =
-            read(&[probe(1, 10, 0, 2), probe(2, 60, 30, 4), state(8, LOSS), probe(9, 100, 50, 1)]);
-        assert_eq!(windows.at(&sender(), 60).unwrap().at(moment(7)).window(), [4, 6]);
+        assert_eq!(window(&slow_start, after(3)), [4, 5]);
+        assert_eq!(window(&slow_start, after(5)), [4, 4], "the mean of five and five is more than four");
         assert_eq!(
-            windows.at(&sender(), 60).unwrap().at(Moment { unused: Some(3), ..moment(8) }).window(),
-            [1, 1]
+            window(&lines("ssthresh=4"), after(3)),
+            [4, 4],
+            "above the threshold only a full window grows"
         );
+        // Nine become four or five only by the mean of themselves and the initial window.
+        let falls = |initial| [probe(1, 10, 0, initial), probe(2, 60, 30, 9), probe(9, 100, 30, 5)];
+        assert_eq!(window(&falls(2), after(1)), [5, 9]);
+        assert_eq!(window(&falls(10), after(1)), [5, 5]);
+        // Before a timer expires the window may have grown by what the segment acknowledges, or have been reduced; nothing changes it after.
+        for timer in [LOSS, RECOVERY] {
+            let lines = [probe(1, 10, 0, 2), probe(2, 60, 30, 4), state(8, timer), probe(9, 100, 50, 1)];
+            assert_eq!(window(&lines, moment(7)), [4, 6]);
+            assert_eq!(window(&lines, Moment { nanos: at(7), ..after(3) }), [3, 6]);
+            assert_eq!(window(&lines, Moment { is_idle: true, ..moment(7) }), [1, 6]);
+            assert_eq!(window(&lines, after(3)), [1, 1]);
+        }
     }
 
     #[test]
