@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from functools import partial
 from io import StringIO
@@ -41,7 +42,10 @@ def test_a_capture_has_what_tcpdump_had_no_time_for(tmp_path: Path) -> None:
         wakes.start()
         link.run([sys.executable, "-c", f"import os, socket; {knock}"], check=True)
     wakes.join()
-    assert len(list(captures.packets(capture.read_bytes()))) == 100, "each SYN and each RST"
+    shown = subprocess.run(
+        ["tcpdump", "-n", "-r", str(capture), "tcp"], capture_output=True, text=True, check=True
+    )
+    assert len(shown.stdout.splitlines()) == 100, "each SYN and each RST"
 
 
 def test_a_capture_ends_though_packets_came_before_its_filter_and_fails_where_some_were_dropped() -> None:
@@ -66,9 +70,9 @@ def test_what_leaves_a_real_server_is_marked_as_its_capture_demands() -> None:
     documents = captures.captured(FULL, "nginx", False, SINGLE, 5, 1)
     assert documents.right_documents == documents.documents == 8 * 5 + len(captures.SIZES), documents.faults
     assert documents.bad_checksums == documents.gaps == 0
-    packets = captures.captured(STATE, "nginx", False, PACED, 5, 1)
-    assert packets.checked > 1000
-    assert packets.matching >= 0.99 * packets.checked, packets.faults
+    documents = captures.captured(STATE, "nginx", False, PACED, 5, 1)
+    assert documents.right_documents == documents.documents, documents.faults
+    assert min(documents.must_be_high, documents.must_be_med, documents.must_be_low) > 20
 
 
 def test_a_slow_line_loses_fewer_marked_packets_than_others() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import struct
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pytest import approx
-from test_linux_paper import HIGH, LOW, MED, capture, nothing_lost, packet, runs
+from test_linux_paper import nothing_lost, runs
 from test_quantities import Columns
 from test_testbed_quantities import HANDSHAKES, bottleneck, emulated
 
@@ -21,14 +20,13 @@ from catnip._core import InputError
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import PortLoss
 from catnip.papers.linux import captures, network, stack, windows
-from catnip.papers.linux.captures import Verdict, follow
+from catnip.papers.linux.captures import Verdict
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, LAST, MARKED, OTHERS, SPM, Run
 from catnip.papers.testbed import printed
 from catnip.papers.testbed.wan import Emulated
 from catnip.papers.unavailable import Unavailable
 
-SYN_ACK, DATA = 18, 16
 T_3, T_6 = 3.182446, 2.446912  # 97.5 % quantiles of Student's t with 3 and 6 degrees of freedom
 
 
@@ -43,15 +41,9 @@ def of_each_server(one: KernelRuns, what: str, results: Mapping[Any, Any], at: i
 def judged(**verdicts: Verdict) -> KernelRuns:
     """Returns runs with a verdict for each capture; all but the named ones, by marker, are faultless."""
     one = runs(quick=False)
-    perfect = Verdict(checked=10, matching=10, documents=1, right_documents=1)
+    perfect = Verdict(documents=1, right_documents=1)
     of_cases = {case: verdicts.get(case[0].replace("-", "_"), perfect) for case in captures.cases()}
     return of_each_server(one, "captures", of_cases, 1)
-
-
-def test_the_agreement_is_the_share_of_the_judged_packets_with_the_expected_mark() -> None:
-    known = judged(tcp_state=Verdict(checked=40, matching=30, packets=100))
-    assert captures.agreement_pct(known, "tcp-state", "nginx") == approx(75)
-    assert known.sample == 40
 
 
 def test_documents_with_a_segment_that_may_be_either_are_not_right() -> None:
@@ -61,6 +53,8 @@ def test_documents_with_a_segment_that_may_be_either_are_not_right() -> None:
         undecided_documents=5,
         must_be_high=4000,
         missing_high=2,
+        must_be_med=50,
+        wrong_med=1,
         must_be_low=600,
         wrong_high=30,
         retransmissions=7,
@@ -71,34 +65,41 @@ def test_documents_with_a_segment_that_may_be_either_are_not_right() -> None:
     assert right.mean == approx(97.5) and right.n == 800
     assert right.low == approx(96.17, abs=0.01) and right.high == approx(98.38, abs=0.01)
     assert captures.undecided_documents(known, "spm", "nginx") == "5"
-    wrong, missing = (captures.wrong_marks_pct(known, "spm", "nginx", kind) for kind in ("wrong", "missing"))
-    assert wrong.mean == approx(5) and missing.mean == approx(0.05)
-    assert (wrong.n, missing.n) == (600, 4000)
+    due = [captures.wrong_marks_pct(known, "spm", "nginx", kind) for kind in ("high", "med", "low")]
+    assert [share.mean for share in due] == approx([0.05, 2, 5])
+    assert [share.n for share in due] == [4000, 50, 600]
     assert captures.right_documents_pct(known, "last-only", "apache", True).mean == 100
     assert captures.retransmissions(known, "spm", "apache") == 7
 
 
 def test_losses_and_segments_of_a_capture_select_its_verdict() -> None:
     one = runs(quick=False)
-    shares = {case: Verdict(100, at, retransmissions=at) for at, case in enumerate(captures.cases())}
+    cases = enumerate(captures.cases())
+    shares = {case: Verdict(100, right_documents=at, retransmissions=at) for at, case in cases}
     of_each_server(one, "captures", shares, 1)
+
+    def right(mark: str, server: str, lossy: bool, segments: str = captures.PACED) -> float:
+        return round(captures.right_documents_pct(one, mark, server, lossy, segments).mean)
+
     # Each kind of marks has two servers, without and with loss: partial and full SPM with three kinds of
-    # segments each, then the last packets, then Algorithm 1.
-    assert [captures.agreement_pct(one, "spm", "nginx", lossy) for lossy in (False, True)] == [12, 13]
-    assert captures.agreement_pct(one, "spm", "apache", True, "single") == 19
-    assert captures.agreement_pct(one, "spm-partial", "nginx", False, "kernel") == 8
-    assert captures.agreement_pct(one, "tcp-state", "apache", True) == 31
+    # segments each, then the last packets with two kinds, then Algorithm 1.
+    assert [right("spm", "nginx", lossy) for lossy in (False, True)] == [12, 13]
+    assert right("spm", "apache", True, "single") == 19
+    assert right("spm-partial", "nginx", False, "kernel") == 8
+    assert right("last-only", "nginx", True, "single") == 29
+    assert right("tcp-state", "apache", True) == 35
     assert captures.retransmissions(one, "spm", "nginx") == 13, "with losses"
 
 
 def test_red_and_damaged_captures_are_counted_over_all_cases() -> None:
-    # A marker has two servers, without and with losses, and SPM has these four for three kinds of segments.
+    # A marker has two servers, without and with losses. SPM has these four for three kinds of segments, the
+    # last packets for two.
     known = judged(
         last_only=Verdict(1, 1, bad_checksums=2, gaps=3, is_red=True), spm=Verdict(1, 1, gaps=1, is_red=True)
     )
-    assert captures.red_captures(known) == str(4 + 12)
-    assert captures.damaged(known) == str(4 * (2 + 3) + 12)
-    assert known.sample == len(captures.cases()) == 32
+    assert captures.red_captures(known) == str(8 + 12)
+    assert captures.damaged(known) == str(8 * (2 + 3) + 12)
+    assert known.sample == len(captures.cases()) == 36
     assert len(captures.cases(quick=True)) == 16
     with pytest.raises(Unavailable, match="usual segments"):
         captures.right_documents_pct(runs(quick=True), "spm", "nginx", segments="single")
@@ -110,8 +111,10 @@ def test_a_verdict_has_what_the_verifier_counts(monkeypatch: pytest.MonkeyPatch)
         "right_documents": 9,
         "undecided_documents": 1,
         "must_be_high": 30,
+        "must_be_med": 10,
         "must_be_low": 20,
         "missing_high": 4,
+        "wrong_med": 3,
         "wrong_high": 1,
         "packets": 90,
         "connections": 5,
@@ -130,104 +133,17 @@ def test_a_verdict_has_what_the_verifier_counts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(subprocess, "run", verify)
     monkeypatch.setattr(captures, "program", lambda _: Path("agent"))
     verdict = captures.verified(Path("x.pcap"), "spm", Path("x.txt"))
-    assert commands == [["agent", "verify", "x.pcap", "--json", "--mark", "spm", "--trace", "x.txt"]]
+    options = ["--json", "--mark", "spm", "--acks", "low", "--trace", "x.txt"]
+    assert commands == [["agent", "verify", "x.pcap", *options]]
     assert (verdict.documents, verdict.right_documents, verdict.undecided_documents) == (12, 9, 1)
     assert (verdict.must_be_high, verdict.missing_high) == (30, 4)
+    assert (verdict.must_be_med, verdict.wrong_med) == (10, 3)
     assert (verdict.must_be_low, verdict.wrong_high) == (20, 1)
     assert (verdict.packets, verdict.connections, verdict.retransmissions) == (90, 5, 6)
     assert (verdict.bad_checksums, verdict.gaps, verdict.faults) == (7, 8, ["a", "b", "c", "d", "e"])
     done.returncode = 2
     with pytest.raises(InputError, match="linux: no agent"):
         captures.verified(Path("x.pcap"), "spm", Path("x.txt"))
-
-
-def acked_one_by_one(*marks: int) -> list[bytes]:
-    """Returns the packets of a server whose window grows by one with each ACK of a packet, from two on."""
-    sent = [packet(True, 0, 1, SYN_ACK, 0, HIGH)]
-    for at, mark in enumerate(marks):
-        if at > 1:
-            sent.append(packet(False, 0, 1 + 1000 * (at - 1), 16, 0))
-        sent.append(packet(True, 1 + 1000 * at, 0, DATA, 1000, mark))
-    return sent
-
-
-def test_windows_up_to_four_segments_are_high_up_to_eight_med_and_larger_ones_low() -> None:
-    # The windows are 2, 2, 3, 4, 5, 6, 7, 8, 9 and 10.
-    expected = [HIGH] * 4 + [MED] * 4 + [LOW] * 2
-    verdict = follow(capture(acked_one_by_one(*expected)))
-    assert (verdict.checked, verdict.matching, verdict.packets) == (11, 11, 11)
-    for at, wrong, fault in (
-        (3, MED, "window 4: med, not high"),
-        (4, HIGH, "window 5: high, not med"),
-        (7, LOW, "window 8: low, not med"),
-        (8, MED, "window 9: med, not low"),
-        (9, 0, "window 10: none, not low"),
-    ):
-        verdict = follow(capture(acked_one_by_one(*expected[:at], wrong, *expected[at + 1 :])))
-        assert (verdict.checked, verdict.matching, verdict.faults) == (11, 10, [fault])
-
-
-def test_a_syn_ack_must_be_high() -> None:
-    verdict = follow(capture([packet(True, 7, 1, SYN_ACK, 0, LOW)]))
-    assert (verdict.checked, verdict.matching, verdict.faults) == (1, 0, ["SYN-ACK: low, not high"])
-
-
-def test_an_ack_of_nothing_new_or_of_more_than_was_sent_lets_no_window_grow() -> None:
-    first = [packet(True, 0, 1, SYN_ACK, 0, HIGH), packet(True, 1, 0, DATA, 1000, HIGH)]
-    acks = [packet(False, 0, number, 16, 0) for number in (1, 1001, 1001, 9001)]
-    more = [packet(True, 1001 + 1000 * at, 0, DATA, 1000, HIGH) for at in range(3)]
-    # One packet is acknowledged, so the window is three.
-    verdict = follow(capture([*first, *acks, *more]))
-    assert (verdict.checked, verdict.matching) == (5, 5)
-    # Five packets are in flight. The ACK of a FIN is one byte beyond the last one, so the window is seven; an
-    # ACK of more, or a reset, acknowledges nothing, so that it stays two.
-    known = [*first, *[packet(True, 1001 + 1000 * at, 0, DATA, 1000, HIGH) for at in range(4)]]
-    for number, flags, mark in ((5002, 16, MED), (5003, 16, HIGH), (5001, 4, HIGH)):
-        last = packet(True, 5001, 0, DATA, 1000, mark)
-        verdict = follow(capture([*known, packet(False, 0, number, flags, 0), last]))
-        assert (verdict.checked, verdict.faults) == (7, [])
-
-
-def test_connections_are_told_apart_and_packets_without_data_are_not_judged() -> None:
-    one = acked_one_by_one(HIGH, HIGH, HIGH, HIGH, MED)
-    other = [bytes(each) for each in one]
-    moved = []
-    for each in other:
-        at = 22 if each[12:16] == bytes([10, 0, 0, 1]) else 20
-        moved.append(each[:at] + struct.pack("!H", 5001) + each[at + 2 :])
-    mixed = [each for both in zip(one, moved, strict=True) for each in both]
-    fin = packet(True, 5001, 0, 17, 0, LOW)
-    foreign = packet(False, 0, 1, 16, 0)
-    verdict = follow(capture([*mixed, fin, foreign[:22] + struct.pack("!H", 22) + foreign[24:]]))
-    assert (verdict.connections, verdict.packets, verdict.checked, verdict.matching) == (2, 13, 12, 12)
-
-
-def test_sequence_numbers_wrap_around() -> None:
-    # The second packet holds sequence number 0. An ACK of four packets lets the window grow from two to six.
-    begun = 2**32 - 1500
-    starts = [(begun + 1000 * at) % 2**32 for at in range(7)]
-    sent = [packet(True, begun - 1, 1, SYN_ACK, 0, HIGH)]
-    sent += [packet(True, start, 0, DATA, 1000, HIGH) for start in starts[:4]]
-    sent += [packet(False, 0, starts[4], 16, 0)]
-    sent += [packet(True, start, 0, DATA, 1000, MED) for start in starts[4:]]
-    verdict = follow(capture(sent))
-    assert (verdict.checked, verdict.matching, verdict.retransmissions) == (8, 8, 0)
-
-
-@pytest.mark.parametrize(
-    ("order", "link", "header"), [("<", 1, 14), (">", 1, 14), (">", 228, 0), ("<", 12, 0)]
-)
-def test_packets_are_read_in_both_byte_orders_with_and_without_ethernet(
-    order: str, link: int, header: int
-) -> None:
-    tcp = packet(True, 0, 1, SYN_ACK, 0, HIGH)
-    udp, version_6 = tcp[:9] + bytes([17]) + tcp[10:], bytes([0x65]) + tcp[1:]
-    head = struct.pack(f"{order}IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
-    body = b"".join(
-        struct.pack(f"{order}IIII", 0, 0, header + len(one), 1500) + bytes(header) + one
-        for one in (tcp, udp, version_6, b"", tcp)
-    )
-    assert list(captures.packets(head + body)) == [tcp, tcp]
 
 
 def fetched(*values_s: Sequence[float], others: Sequence[float] = (), **fields: Any) -> list[Run]:

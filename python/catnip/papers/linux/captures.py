@@ -1,19 +1,16 @@
 """Marks of unmodified servers compared with those expected from captures (CAT-S20, S21, E9, IDS-S21).
 
 The expected marks are derived from the packets that tcpdump captured as they left the server, and from the
-kernel's own trace of the congestion window. The marks of Algorithm 1 are derived from the capture alone: the
-window follows from the ACKs, which is possible during slow start without losses.
+kernel's own trace of the congestion window.
 """
 
 import http.client
 import json
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -46,33 +43,26 @@ Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
 WINDOW = 2
-"""Initial window with Algorithm 1, segments. It is below both thresholds, which slow start exceeds one after
-the other."""
-HIGH_WINDOW, MED_WINDOW = 4, 8
+"""Initial window with Algorithm 1, segments. It is below both thresholds (4 and 8), which slow start exceeds
+one after the other."""
 AT_ONCE, CONNECTIONS = 4, 8
 ROUNDS, QUICK_ROUNDS = 80, 5
 """Documents of each persistent connection. With 80 a capture has 800 documents, of which two may be wrong if
 99 % are to be right beyond doubt."""
 SIDE_BY_SIDE = 4
-FIN, SYN, ACK = 1, 2, 16
-DSCP = {18: "high", 20: "med", 22: "low"}
-"""Priority by DSCP of AF21 to AF23, the code points of the class interactive."""
 
 
 @dataclass
 class Verdict:
-    """Result of comparing the marks in a capture with the expected marks: counts, and the first faults.
+    """Result of comparing the marks in a capture with the expected marks: counts, and the first faults."""
 
-    With Algorithm 1 packets are compared (`checked`, `matching`), otherwise documents and their segments.
-    """
-
-    checked: int = 0
-    matching: int = 0
     documents: int = 0
     right_documents: int = 0
     undecided_documents: int = 0
     must_be_high: int = 0
     missing_high: int = 0
+    must_be_med: int = 0
+    wrong_med: int = 0
     must_be_low: int = 0
     wrong_high: int = 0
     packets: int = 0
@@ -101,11 +91,14 @@ def right_documents_pct(
 def wrong_marks_pct(
     runs: KernelRuns, mark: str, server: str, kind: str, lossy: bool = False, segments: str = PACED
 ) -> Interval:
-    """Share of segments due HIGH that are not (`missing`), or of those due LOW that are HIGH (`wrong`)."""
+    """Share of segments without the mark that is due, of those due HIGH, MED or LOW, percent."""
     one = _of(runs, mark, server, lossy, segments)
-    if kind == "missing":
-        return stats.share_pct(one.missing_high, one.must_be_high)
-    return stats.share_pct(one.wrong_high, one.must_be_low)
+    of = {
+        "high": (one.missing_high, one.must_be_high),
+        "med": (one.wrong_med, one.must_be_med),
+        "low": (one.wrong_high, one.must_be_low),
+    }
+    return stats.share_pct(*of[kind])
 
 
 @measured
@@ -116,16 +109,6 @@ def undecided_documents(
     verdict = _of(runs, mark, server, lossy, segments)
     runs.sample = verdict.documents
     return str(verdict.undecided_documents)
-
-
-@measured
-def agreement_pct(
-    runs: KernelRuns, mark: str, server: str, lossy: bool = False, segments: str = PACED
-) -> float:
-    """Share of packets with the expected mark of Algorithm 1 among those for which it is known, percent."""
-    verdict = _of(runs, mark, server, lossy, segments)
-    runs.sample = verdict.checked
-    return 100 * verdict.matching / verdict.checked
 
 
 @measured
@@ -155,23 +138,19 @@ def table(runs: KernelRuns) -> Table:
     rows = []
     for mark, server, lossy, segments in cases(runs.quick):
         one = _of(runs, mark, server, lossy, segments)
-        by_document = (
-            f"{one.right_documents} of {one.documents}",
-            str(one.undecided_documents),
-            f"{one.missing_high} of {one.must_be_high}",
-            f"{one.wrong_high} of {one.must_be_low}",
-        )
-        by_packet = f"{one.matching} of {one.checked}"
         rows.append(
             [
                 f"{mark}, {server}{', 2 % lost' if lossy else ''}, segments {segments}",
-                *(("–",) * 4 if mark == STATE else by_document),
+                f"{one.right_documents} of {one.documents}",
+                str(one.undecided_documents),
+                f"{one.missing_high} of {one.must_be_high}",
+                f"{one.wrong_med} of {one.must_be_med}" if mark == STATE else "–",
+                f"{one.wrong_high} of {one.must_be_low}",
                 *map(str, (one.connections, one.packets, one.retransmissions)),
-                by_packet if mark == STATE else "–",
             ]
         )
-    columns = ["", "documents right", "undecided", "HIGH missing", "HIGH wrong"]
-    columns += ["connections", "packets", "sent again", "packets right"]
+    columns = ["", "documents right", "undecided", "HIGH missing", "MED missing", "marked, due LOW"]
+    columns += ["connections", "packets", "sent again"]
     note = (
         f"Documents of {SIZES[0]} byte to 1 MB over connections side by side, persistent ones and new ones, "
         "20 Mbit/s and a round trip of 40 ms, captured by tcpdump where they leave, with the windows from "
@@ -183,7 +162,7 @@ def table(runs: KernelRuns) -> Table:
 def cases(quick: bool = False) -> list[Case]:
     """Returns mark, server, presence of losses and segment mode of each capture to make; fewer if `quick`."""
     kinds = [(mark, segments) for mark in (PARTIAL, FULL) for segments in SEGMENTS]
-    kinds += [(LAST, PACED), (STATE, PACED)]
+    kinds += [(LAST, PACED), (LAST, SINGLE), (STATE, PACED)]
     kinds = [(mark, segments) for mark, segments in kinds if segments == PACED or not quick]
     return [
         (mark, server, lossy, segments)
@@ -227,8 +206,8 @@ def captured(mark: str, server: str, lossy: bool, segments: str, rounds: int, se
                 tracing(folder / "windows.txt") as trace,
                 capturing(link, folder / "sender.pcap") as capture,
             ):
-                received = fetch_all(link.inside, seed, rounds, persistent=mark != STATE)
-            verdict = follow(capture.read_bytes()) if mark == STATE else verified(capture, mark, trace)
+                received = fetch_all(link.inside, seed, rounds)
+            verdict = verified(capture, mark, trace)
         verdict.fetched, verdict.is_red = received, link.certificate.get("verdict") == "red"
         if not verdict.is_red:
             break
@@ -276,11 +255,10 @@ def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
         link.run([agent, "stop"], capture_output=True)
 
 
-def fetch_all(address: str, seed: int, rounds: int, persistent: bool) -> int:
+def fetch_all(address: str, seed: int, rounds: int) -> int:
     """Fetches files over concurrent connections and returns the number of bytes received.
 
-    With `persistent`, some connections carry a file in each of these rounds, and a file of each size comes
-    alone in every fifth. Otherwise each connection carries one file, three times as many in all.
+    Some connections carry a file in each of these rounds, and a file of each size comes alone in every fifth.
     """
 
     def one(connection: http.client.HTTPConnection, size: int) -> int:
@@ -301,8 +279,8 @@ def fetch_all(address: str, seed: int, rounds: int, persistent: bool) -> int:
         return received
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        received = sum(pool.map(several, range(CONNECTIONS))) if persistent else 0
-        return received + sum(pool.map(alone, SIZES * (-(-rounds // 5) if persistent else 3)))
+        received = sum(pool.map(several, range(CONNECTIONS)))
+        return received + sum(pool.map(alone, SIZES * -(-rounds // 5)))
 
 
 def verified(capture: Path, mark: str, trace: Path) -> Verdict:
@@ -310,95 +288,11 @@ def verified(capture: Path, mark: str, trace: Path) -> Verdict:
 
     `trace` has the kernel's trace of the windows during the capture.
     """
-    command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark, "--trace", str(trace)]
+    command = [str(program(AGENT)), "verify", str(capture), "--json", "--mark", mark, "--acks", "low"]
+    command += ["--trace", str(trace)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise InputError(f"linux: {done.stderr.strip()}")
     sums = json.loads(done.stdout)
     same = {one.name for one in fields(Verdict)} & set(sums) - {"faults"}
     return Verdict(faults=sums["faults"][:5], **{name: sums[name] for name in same})
-
-
-@dataclass
-class Followed:
-    """State of a server's connection, derived from its captured packets."""
-
-    sent: list[tuple[int, bool]] = field(default_factory=list)
-    """End of each packet that is not yet acknowledged, and whether the packet has data."""
-    next: int = 0
-    acked: int = 0
-    window: int = WINDOW
-    has_lost: bool = False
-    begun: int = 0
-
-
-def follow(capture: bytes, port: int = site.PORT) -> Verdict:
-    """Compares the marks in a capture with those of Algorithm 1, for connections with one document each.
-
-    The congestion window is derived from the ACKs.
-    """
-    verdict, known = Verdict(), defaultdict[tuple[bytes, int], Followed](Followed)
-    for packet in packets(capture):
-        tcp = packet[4 * (packet[0] & 15) :]
-        source, target, sequence, following = struct.unpack("!HHII", tcp[:12])
-        flags, level = tcp[13], DSCP.get(packet[1] >> 2, "none")
-        length = int.from_bytes(packet[2:4]) - 4 * (packet[0] & 15) - 4 * (tcp[12] >> 4)
-        if source == port:
-            one = known[packet[16:20], target]
-            verdict.packets += 1
-            _sent(one, verdict, sequence, length, flags, level)
-        elif target == port and flags & ACK:
-            _acked(known[packet[12:16], source], following)
-    verdict.connections = len(known)
-    return verdict
-
-
-def _sent(one: Followed, verdict: Verdict, sequence: int, length: int, flags: int, level: str) -> None:
-    if flags & SYN:
-        one.begun = sequence + 1
-        _check(verdict, level, "high", "SYN-ACK")
-        return
-    offset = (sequence - one.begun) % 2**32
-    if not length:
-        return
-    if offset < one.next:
-        # A tail loss probe repeats the last packet, whose mark depends on the window.
-        verdict.retransmissions += 1
-        if offset + length < one.next:
-            _check(verdict, level, "high", "repair")
-        one.has_lost = True
-        return
-    one.next = offset + length
-    one.sent.append((one.next, True))
-    if not one.has_lost:
-        expected = "high" if one.window <= HIGH_WINDOW else "med" if one.window <= MED_WINDOW else "low"
-        _check(verdict, level, expected, f"window {one.window}")
-
-
-def _acked(one: Followed, following: int) -> None:
-    upto = (following - one.begun) % 2**32
-    if one.acked < upto <= one.next + 1:
-        one.window += sum(end <= upto for end, _ in one.sent)
-        one.sent = [(end, has_data) for end, has_data in one.sent if end > upto]
-        one.acked = upto
-
-
-def _check(verdict: Verdict, level: str, expected: str, packet: str) -> None:
-    verdict.checked += 1
-    verdict.matching += level == expected
-    if level != expected and len(verdict.faults) < 20:
-        verdict.faults.append(f"{packet}: {level}, not {expected}")
-
-
-def packets(capture: bytes) -> Iterator[bytes]:
-    """Yields the IPv4 packets of TCP in a tcpdump capture, without link-layer headers."""
-    order = "<" if capture[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-    link = struct.unpack(f"{order}I", capture[20:24])[0]
-    before = {1: 14, 101: 0, 12: 0, 228: 0}[link]
-    at = 24
-    while at + 16 <= len(capture):
-        (captured_bytes,) = struct.unpack(f"{order}I", capture[at + 8 : at + 12])
-        packet = capture[at + 16 + before : at + 16 + captured_bytes]
-        if packet and packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_TCP:
-            yield packet
-        at += 16 + captured_bytes
