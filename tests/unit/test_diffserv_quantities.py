@@ -115,6 +115,15 @@ def test_drops_of_high_packets_are_counted_in_both_directions_at_all_rates() -> 
     assert schemes.high_packets_dropped(at_rates(trees), "TCP-DS") == "195"
 
 
+def test_drops_of_high_packets_are_told_apart_by_who_sends_over_the_link() -> None:
+    routers = ("bottleneck", "edge", "source:back", "user-20")
+    every = {name: port(dropped=(1, 7, 9)) for name in (*routers, "source", "user-20:back", "user-200:back")}
+    trees = {("APPL-250K", rate): tree(ports=every) for rate in RATES}
+    assert schemes.high_packets_dropped(at_rates(trees), "APPL-250K", "routers") == str(3 * 5 * 4)
+    hosts = KnownRuns({("diffserv-hosts", "64"): tree(ports=every)})
+    assert beyond.high_packets_dropped_by_hosts(hosts, "64") == str(3 * 3)
+
+
 def test_a_loss_is_the_share_of_all_that_arrived_towards_the_users() -> None:
     # 2 + 3 + 5 of 10 + 20 + 70 packets are lost, and towards the sources half of them.
     lossy = tree(ports=ports(port((10, 20, 70), (2, 3, 5)), port((10, 20, 70), (5, 10, 35))))
@@ -144,22 +153,25 @@ def test_pages_of_http_1_1_that_are_less_often_slow_give_a_negative_difference()
 
 
 @pytest.mark.parametrize(
-    ("scenario", "quantity"),
+    ("changed", "usual", "quantity"),
     [
-        ("diffserv-first-timeout", lambda runs: schemes.fewer_slow_with_short_timeout(runs, 60)),
-        ("diffserv-processing", schemes.slow_with_processing_points),
+        (
+            ("diffserv-first-timeout", "drop tail / rto_first=1s / rate=60Mbit"),
+            ("diffserv-first-timeout", "drop tail / rto_first=6s / rate=60Mbit"),
+            lambda runs: schemes.fewer_slow_with_short_timeout(runs, 60),
+        ),
+        (
+            ("diffserv-processing", "drop tail / rate=12Mbit"),
+            ("diffserv-small", "drop tail / rate=12Mbit"),
+            schemes.slow_with_processing_points,
+        ),
     ],
 )
 def test_a_change_of_hosts_is_compared_with_the_usual_ones_at_the_same_rate(
-    scenario: str, quantity: Any
+    changed: tuple[str, str], usual: tuple[str, str], quantity: Any
 ) -> None:
     # Of ten pages 2 and 4 are slow with the change, 7 and 5 without: -50 and -10 points.
-    runs = KnownRuns(
-        {
-            (scenario, "drop tail / rate=12Mbit"): tree(pages=slow(10, 2, 4)),
-            ("diffserv-small", "drop tail / rate=12Mbit"): tree(pages=slow(10, 7, 5)),
-        }
-    )
+    runs = KnownRuns({changed: tree(pages=slow(10, 2, 4)), usual: tree(pages=slow(10, 7, 5))})
     assert quantity(runs).mean == approx(-30)
 
 
@@ -237,7 +249,7 @@ def test_schemes_are_compared_by_their_slow_pages_slow_echoes_and_files_at_one_r
 def test_measured_pages_are_counted_run_by_run() -> None:
     runs = at_rates({("drop tail", 100): tree(pages=times([1] * 3, [1] * 8), pages_11=times([1], [1]))})
     # Counts of 3 and 8: the t quantile of one degree of freedom is 12.7062, the deviation over sqrt(2) 2.5.
-    counted = schemes.measured_pages(runs)
+    counted = schemes.measured_pages(runs, 100)
     assert [counted.mean, counted.high, counted.n] == approx([5.5, 5.5 + 12.7062 * 2.5, 2])
 
 
@@ -297,8 +309,8 @@ def test_variation_is_that_over_the_samples_of_a_transfer_and_spread_that_among_
     # RED: deviations of 10 of 10 and of 40 of 40; means 10 and 10, then 10 and 40.
     theirs = of([[0, 10, 20], [20, 0, 10]], [[0, 10, 20], [0, 40, 80]])
     runs = KnownRuns({})
-    runs.cached(("throughputs", "TCP-DS / rate=20Mbit"), lambda: ours)
-    runs.cached(("throughputs", "RED / rate=20Mbit"), lambda: theirs)
+    runs.cached(("throughputs", "TCP-DS / rate=100Mbit"), lambda: ours)
+    runs.cached(("throughputs", "RED / rate=100Mbit"), lambda: theirs)
     assert beyond.variation_ratio(runs, "RED", 100).mean == approx(((1 / 3 + 0) + (1 / 2 + 0)) / 4)
     # Two means of 12 and 4 deviate by sqrt(32) from 8, two of 10 and 40 by sqrt(450) from 25.
     assert beyond.spread_ratio(runs, "RED", 100).mean == approx((math.sqrt(32) / 8) / (math.sqrt(450) / 25))
@@ -314,14 +326,14 @@ def test_the_variation_of_few_pieces_follows_from_their_number() -> None:
 
 
 def of_version(usual: Sequence[Times], changed: Sequence[Times]) -> KnownRuns:
-    """Returns the small tree with pages by scheme, with the usual recovery and with `reno`."""
+    """Returns the tree with pages by scheme, with the usual recovery and with `reno`."""
     return KnownRuns(
         {
-            ("diffserv-small", f"{scheme} / rate=20Mbit"): tree(pages=pages)
+            ("diffserv", f"{scheme} / rate=100Mbit"): tree(pages=pages)
             for scheme, pages in zip(SCHEMES, usual, strict=True)
         }
         | {
-            ("diffserv-versions", f"{scheme} / recovery=reno"): tree(pages=pages, files=pages)
+            ("diffserv-recoveries", f"{scheme} / recovery=reno"): tree(pages=pages, files=pages)
             for scheme, pages in zip(SCHEMES, changed, strict=True)
         }
     )
@@ -387,7 +399,9 @@ def test_a_version_of_tcp_is_compared_with_drop_tail_by_slow_pages_and_with_red_
     runs = of_version(USUAL, changed)
     assert beyond.slow_ratio_of_version(runs, "reno", "APPL-250K").mean == approx(1 / 6)
     assert beyond.files_ratio_of_version(runs, "reno", "APPL-250K").mean == approx(10 / 2)
-    assert beyond.slow_ratio_of_few(runs, "APPL-250K").mean == approx(1 / 9)
+    few = zip(SCHEMES, USUAL, strict=True)
+    fifth = KnownRuns({("diffserv-small", f"{name} / rate=20Mbit"): tree(pages=pages) for name, pages in few})
+    assert beyond.slow_ratio_of_few(fifth, "APPL-250K").mean == approx(1 / 9)
 
 
 def test_marking_at_the_edges_is_compared_with_red_by_slow_pages() -> None:

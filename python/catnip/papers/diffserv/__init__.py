@@ -19,6 +19,7 @@ PAPER = Paper(
     quick_without=(
         "IDS-S1",
         "IDS-S6",
+        "IDS-E2",
         "IDS-E5",
         "IDS-E8",
         "IDS-E10",

@@ -1,4 +1,4 @@
-"""Quantities of the small tree, which has a fifth of the users: IDS-E10 to E15, parts of IDS-E4 and E8."""
+"""Quantities of variants of the tree: IDS-E10 to E13, parts of IDS-E4 and E8; of a fifth of it: IDS-E14, E15."""
 
 from itertools import combinations
 
@@ -14,7 +14,6 @@ from catnip.papers.diffserv.runs import (
     END_S,
     RED,
     SCHEMES,
-    SMALLER,
     TCP_DS,
     WARM_UP_S,
     WEB_10,
@@ -80,7 +79,7 @@ def reversed_pairs(runs: TreeRuns, recovery: str) -> Interval:
     """
     pairs = list(combinations(SCHEMES, 2))
     each = stats.family(2 * len(pairs))
-    usual = {name: runs.small(name, 100).pages[WEB_10].above(5) for name in SCHEMES}
+    usual = {name: runs.tree(name, 100).pages[WEB_10].above(5) for name in SCHEMES}
     changed = {name: _version(runs, name, recovery).pages[WEB_10].above(5) for name in SCHEMES}
 
     def orders(one: str, other: str) -> tuple[Interval, Interval]:
@@ -120,14 +119,14 @@ def deviation_grows_with_objects(runs: TreeRuns) -> Interval:
 
     It is the least over all pairs of numbers of images.
     """
-    results = [runs.of("diffserv-objects", name, *OBJECTS) for name in reversed(OBJECTS)]
+    results = [runs.whole("diffserv-objects", name, *OBJECTS) for name in reversed(OBJECTS)]
     return stats.descent([result.pages[WEB_10].per_seed(measures.deviation) for result in results])
 
 
 @measured
 def deviation_s(runs: TreeRuns, objects: str) -> Interval:
     """IDS-E12: standard deviation of the times of pages with `objects` images, s."""
-    pages = runs.of("diffserv-objects", objects, *OBJECTS).pages[WEB_10]
+    pages = runs.whole("diffserv-objects", objects, *OBJECTS).pages[WEB_10]
     return stats.mean(pages.per_seed(measures.deviation))
 
 
@@ -151,25 +150,32 @@ def edge_slow_ratio(runs: TreeRuns, side: str) -> Interval:
     `side` is `sources` if only the sources' edge marks, or `both sides`.
     """
     known = (*EDGES, RED)
-    return ratio(runs.of("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
+    return ratio(runs.whole("diffserv-edge", name, *known).pages[WEB_10].above(5) for name in (side, RED))
 
 
 @measured
 def slow_echoes_by_host_buffer_pct(runs: TreeRuns, packets: str) -> Interval:
-    """IDS-E4: share of echoes that take more than 1 s in the small tree, percent.
+    """IDS-E4: share of echoes that take more than 1 s with APPL-250K at 175 Mbit/s, percent.
 
     `packets` is the size of the hosts' buffers.
     """
-    return share_pct(runs.of("diffserv-hosts", packets, *HOST_BUFFERS).echoes.above(1))
+    return share_pct(runs.whole("diffserv-hosts", packets, *HOST_BUFFERS).echoes.above(1))
+
+
+@measured
+def high_packets_dropped_by_hosts(runs: TreeRuns, packets: str) -> str:
+    """IDS-E4: number of HIGH packets that hosts with buffers of `packets` packets drop."""
+    ports = runs.whole("diffserv-hosts", packets, *HOST_BUFFERS).of_hosts()
+    return str(int(sum(port.dropped["high"].sum() for port in ports)))
 
 
 @measured
 def slow_at_random_pct(runs: TreeRuns, programs: str) -> Interval:
-    """IDS-E8: share of pages that take more than 5 s in the small tree at 60 Mbit/s, percent.
+    """IDS-E8: share of pages that take more than 5 s at 60 Mbit/s, percent.
 
     Marking is randomized for the programs that `programs` selects, and plain for all other programs.
     """
-    return share_pct(runs.of("diffserv-random", programs, *AT_RANDOM).pages[WEB_10].above(5))
+    return share_pct(runs.whole("diffserv-random", programs, *AT_RANDOM).pages[WEB_10].above(5))
 
 
 @measured
@@ -232,18 +238,18 @@ def _greedy_bps(result: Result) -> Floats:
 
 def _with_thresholds(runs: TreeRuns, thresholds: str, traffic: str) -> Times:
     known = [f"{traffic} {pair}" for pair in THRESHOLDS]
-    result = runs.of("diffserv-thresholds", f"{traffic} {thresholds}", *known)
+    result = runs.whole("diffserv-thresholds", f"{traffic} {thresholds}", *known)
     return result.pages[WEB_10] if traffic == "pages" else result.connections["ftp-probe"]
 
 
 def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
     both = [f"{scheme} / recovery={name}" for name in ("reno", "sack")]
-    return runs.of("diffserv-versions", f"{scheme} / recovery={recovery}", *both)
+    return runs.whole("diffserv-recoveries", f"{scheme} / recovery={recovery}", *both)
 
 
 def throughputs(runs: TreeRuns, scheme: str, rate_mbps: float) -> list[list[Floats]]:
     """Returns the throughput of each long transfer in each sample, bit/s, by run and user."""
-    variant = f"{scheme} / rate={rate_mbps / SMALLER:g}Mbit"
+    variant = f"{scheme} / rate={rate_mbps:g}Mbit"
     return runs.cached(("throughputs", variant), lambda: _throughputs(runs, variant))
 
 

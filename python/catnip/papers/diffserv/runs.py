@@ -14,12 +14,26 @@ from catnip.analysis.measures import Floats
 from catnip.base import paths
 from catnip.papers.rows import Rows, where
 from catnip.papers.runs import Runs, shifted
+from catnip.papers.unavailable import Unavailable
 from catnip.store.tables import Table
 
 WARM_UP_S, END_S = 50, 350
 COUNTED_S = END_S - WARM_UP_S
 SEEDS, SMALL_SEEDS = 5, 10
-LARGE = ("diffserv", "diffserv-alone", "diffserv-scaled", "diffserv-recoveries")
+LARGE = (
+    "diffserv",
+    "diffserv-alone",
+    "diffserv-scaled",
+    "diffserv-recoveries",
+    "diffserv-reverse",
+    "diffserv-first-timeout",
+    "diffserv-hosts",
+    "diffserv-edge",
+    "diffserv-random",
+    "diffserv-long",
+    "diffserv-objects",
+    "diffserv-thresholds",
+)
 """Scenarios of the whole tree, which are run with fewer seeds."""
 RTTS_MS = (20, 40, 80, 120, 200)
 TYPISTS, TYPIST_STEP = 20, 21
@@ -126,6 +140,18 @@ class Result:
         """Port of the bottleneck from the users to the sources."""
         return self.ports["bottleneck:back"]
 
+    def bottleneck(self) -> list[Port]:
+        """Returns both directions of the bottleneck."""
+        return [self.forward, self.back]
+
+    def of_routers(self) -> list[Port]:
+        """Returns the ports at which routers send."""
+        return [port for name, port in self.ports.items() if not _is_of_hosts(name)]
+
+    def of_hosts(self) -> list[Port]:
+        """Returns the ports at which sources and users send."""
+        return [port for name, port in self.ports.items() if _is_of_hosts(name)]
+
     def files_per_s(self, *groups: str) -> Floats:
         """Returns the number of files per second that these traffic groups finished, for each run."""
         return np.asarray(sum(self.connections[group].counts() for group in groups) / COUNTED_S)
@@ -184,6 +210,12 @@ class TreeRuns(Runs):
                 self.cached((name, variant), partial(reduced, tables, index, seeds))
         result: Result = self._cache[name, variants[0]][0]
         return result
+
+    def whole(self, name: str, *variants: str) -> Result:
+        """Returns the results of the first given variant of the whole tree; a quick run has none of them."""
+        if self.quick:
+            raise Unavailable("a quick run has a fifth of the tree, without its variants")
+        return self.of(name, *variants)
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1
@@ -249,6 +281,10 @@ def ratio(both: Iterable[Floats]) -> Interval:
 def _by(rows: Rows, key: str) -> dict[str, Rows]:
     """Returns the rows of a table for each value of the column `key`."""
     return {str(name): where(rows, rows[key] == name) for name in np.unique(rows[key])}
+
+
+def _is_of_hosts(port: str) -> bool:
+    return port == "source" or (port.startswith("user-") and port.endswith(":back"))
 
 
 def _typed(echoes: Rows, seed: int) -> Floats:

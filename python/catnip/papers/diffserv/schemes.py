@@ -53,11 +53,11 @@ def pages_above_pct(
 
 @measured
 def slow_with_reverse_pct(runs: TreeRuns, reverse: str) -> Interval:
-    """IDS-E1: share of pages that take more than 10 s in the small tree at 60 Mbit/s, percent.
+    """IDS-E1: share of pages that take more than 10 s at 60 Mbit/s, percent.
 
     `reverse` is the part of the users who also send files.
     """
-    return share_pct(runs.of("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
+    return share_pct(runs.whole("diffserv-reverse", reverse, *REVERSE).pages[WEB_10].above(10))
 
 
 @measured
@@ -70,8 +70,8 @@ def fewer_slow_with_11(runs: TreeRuns, rate_mbps: float) -> Interval:
 @measured
 def fewer_slow_with_short_timeout(runs: TreeRuns, rate_mbps: float) -> Interval:
     """IDS-E2: share of pages above 10 s with a first timeout of 1 s minus that with 6 s, in points."""
-    short = runs.small(DROP_TAIL, rate_mbps, "diffserv-first-timeout").pages[WEB_10]
-    usual = runs.small(DROP_TAIL, rate_mbps).pages[WEB_10]
+    known = [f"{DROP_TAIL} / rto_first={first} / rate={rate_mbps}Mbit" for first in ("1s", "6s")]
+    short, usual = (runs.whole("diffserv-first-timeout", name, *known).pages[WEB_10] for name in known)
     return stats.paired_difference(100 * short.above(10), 100 * usual.above(10))
 
 
@@ -117,10 +117,14 @@ def slow_echoes_fall_with_rate(runs: TreeRuns) -> Interval:
 
 
 @measured
-def high_packets_dropped(runs: TreeRuns, scheme: str) -> str:
-    """IDS-E4: number of HIGH packets that a scheme drops at the bottleneck, both directions, all rates."""
-    trees = [runs.tree(scheme, rate) for rate in RATES_MBPS]
-    return str(int(sum(port.dropped["high"].sum() for tree in trees for port in (tree.forward, tree.back))))
+def high_packets_dropped(runs: TreeRuns, scheme: str, where: str = "bottleneck") -> str:
+    """IDS-E4: number of HIGH packets that a scheme drops, both directions, all rates.
+
+    `where` is `bottleneck`, or `routers` for all of them.
+    """
+    of = Result.of_routers if where == "routers" else Result.bottleneck
+    ports = [port for rate in RATES_MBPS for port in of(runs.tree(scheme, rate))]
+    return str(int(sum(port.dropped["high"].sum() for port in ports)))
 
 
 @measured
@@ -184,9 +188,9 @@ def files_ratio(runs: TreeRuns, scheme: str, rate_mbps: float, other: str = RED)
 
 
 @measured
-def measured_pages(runs: TreeRuns) -> Interval:
-    """IDS-S20: mean number of measured HTTP/1.0 pages per run, drop tail at 100 Mbit/s."""
-    return stats.mean(runs.tree(DROP_TAIL, 100).pages[WEB_10].counts())
+def measured_pages(runs: TreeRuns, rate_mbps: float) -> Interval:
+    """IDS-S20: mean number of measured HTTP/1.0 pages per run over drop tail."""
+    return stats.mean(runs.tree(DROP_TAIL, rate_mbps).pages[WEB_10].counts())
 
 
 def files_per_s(result: Result) -> Floats:
