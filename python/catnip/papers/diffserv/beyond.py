@@ -1,4 +1,4 @@
-"""Quantities of variants of the tree: IDS-E10 to E13, parts of IDS-E4 and E8; of a fifth of it: IDS-E14, E15."""
+"""Quantities of variants of the tree: IDS-E10 to E13, parts of E4 and E8; and of a fifth of it: E14, E15."""
 
 from itertools import combinations
 
