@@ -163,6 +163,10 @@ def test_the_widest_interval_is_half_of_it_over_its_mean(monkeypatch: pytest.Mon
     monkeypatch.setattr(latency, "latencies", lambda *_: intervals)
     assert in_lab("widest_interval_pct", Lab(), over="loss", statistic="largest") == pytest.approx(50)
     assert in_lab("widest_interval_pct", Lab(), over="loss", statistic="median") == pytest.approx(50)
+    # A tenth of the width takes a hundred times as many.
+    lab = Lab()
+    expected = 100 * lab.scaled(10_000)
+    assert in_lab("fetches_until_5_pct", lab, over="loss") == pytest.approx(expected)
 
 
 @pytest.fixture

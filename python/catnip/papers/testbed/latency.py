@@ -167,13 +167,17 @@ def widest_interval_pct(runs: FetchRuns, over: str, statistic: str) -> float:
 
     Only links with loss are included. The reference value is tbp07.
     """
-    half = [
-        50 * (one.high - one.low) / one.mean
-        for size in SIZES_KB
-        for one, case in zip(latencies(runs, over, size), cases(runs, over), strict=True)
-        if case.loss > 0
-    ]
+    half = _half_widths_pct(runs, over)
     return max(half) if statistic == "largest" else float(np.median(half))
+
+
+@measured
+def fetches_until_5_pct(runs: FetchRuns, over: str) -> float:
+    """TB-E11: fetches over a link at which the widest interval of an axis is 5 % of its latency to each side.
+
+    The width falls with the square root of their number.
+    """
+    return runs.scaled(FETCHES) * (max(_half_widths_pct(runs, over)) / 5) ** 2
 
 
 @measured
@@ -311,6 +315,15 @@ def stack_over_kernel(runs: FetchRuns, size: int, variant: str, loss_pct: float)
     """TB-E8: ratio of a simulated Linux stack's median latency to that of this kernel, at a loss rate."""
     times = runs.simulated("testbed-loss")[f"{variant} / wire_loss=bernoulli:{loss_pct / 100:g}"][size]
     return float(np.median(times) / np.median(fetches(runs, "loss")[f"{size}-{loss_pct:g}"].latencies_s))
+
+
+def _half_widths_pct(runs: FetchRuns, over: str) -> list[float]:
+    return [
+        50 * (one.high - one.low) / one.mean
+        for size in SIZES_KB
+        for one, case in zip(latencies(runs, over, size), cases(runs, over), strict=True)
+        if case.loss > 0
+    ]
 
 
 def _generated(runs: FetchRuns, load_pct: int) -> Table:
