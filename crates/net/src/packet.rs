@@ -90,6 +90,12 @@ impl Dscp {
         }
     }
 
+    /// Returns the DSCP with a drop precedence that its codepoint does not have, for use within one queue.
+    #[inline]
+    pub(crate) const fn treated_as(self, priority: Priority) -> Self {
+        Self(self.0 & !3 | priority as u8)
+    }
+
     /// Returns the drop precedence.
     #[inline]
     pub const fn priority(self) -> Priority {

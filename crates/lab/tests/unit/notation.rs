@@ -38,6 +38,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "catnip-good:N,victim=probe",
             "catnip-bad:NB,victim=newest",
             "catnip-bad:N,victim=oldest",
+            "catnip-middle:N,victim=probe",
             "catnip-red:N,min=F,weight=F,victim=newest",
             "shaper:N,high=Nkbit/NB",
             "shaper:N,med=Nbit/NKB,high=NMbit/NB",

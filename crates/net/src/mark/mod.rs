@@ -1,6 +1,7 @@
 //! Markers, which set the priority of packets. Each kind of marker is one file and one entry of [`MarkerSpec`].
 
 mod application;
+mod place;
 mod service;
 mod spm;
 mod srtcm;
@@ -8,6 +9,7 @@ mod tcp_state;
 mod trtcm;
 
 pub use application::{Application, ApplicationSpec};
+pub use place::PlaceSpec;
 pub use service::Service;
 pub use spm::{Spm, SpmParameters};
 pub use srtcm::SrtcmSpec;
@@ -168,6 +170,7 @@ markers! { $
     others {
         Srtcm(SrtcmSpec),
         Trtcm(TrtcmSpec),
+        Place(PlaceSpec),
         Custom(Custom<CustomMarker>),
     }
 }

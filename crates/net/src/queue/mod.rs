@@ -4,6 +4,7 @@
 mod ared;
 mod cake;
 mod catnip;
+mod catnip_middle;
 mod catnip_red;
 mod codel;
 mod drop_head;
@@ -30,6 +31,7 @@ mod wrr;
 pub use ared::AredSpec;
 pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Decision, Isolation, Tins};
 pub use catnip::{CatnipQueue, CatnipSpec};
+pub use catnip_middle::CatnipMiddleSpec;
 pub use catnip_red::CatnipRedSpec;
 pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
 pub use drop_head::{DropHead, DropHeadSpec};
@@ -296,6 +298,7 @@ queues! { $
         FqCodel(FqCodelSpec) => FqCodel,
     }
     others {
+        CatnipMiddle(CatnipMiddleSpec),
         DropHead(DropHeadSpec),
         Ared(AredSpec),
         Rio(RioSpec),

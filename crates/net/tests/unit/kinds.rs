@@ -38,6 +38,7 @@ fn what_is_read_is_written_as_it_was() {
         "wrr:rest=1(drop-tail:15KB)",
         "wrr:af1=20(drop-tail:100),rest=80(rio:400,low=10%-40%,max_p=0.2)",
         "wrr:af1=1(red:9),af2=2(catnip-red:9),af3=3(shaper:9,high=1Mbit/9B),af4=1000000(drop-tail:2),rest=3(rio:9)",
+        "catnip-middle:10,victim=oldest",
         "drop-head:10",
         "drop-head:15KB",
         "codel:10",
@@ -159,6 +160,7 @@ fn a_queue_says_how_much_it_holds_and_whether_packets_count() {
         ("drop-tail:200ms", BufferBounds::default(), false),
         ("catnip-good:10", exactly(10), true),
         ("catnip-bad:10", exactly(10), true),
+        ("catnip-middle:10", exactly(10), true),
         // RED may drop packets long before the limit. In addition to ten waiting packets, an eleventh packet is in transmission.
         ("red:10", BufferBounds { guaranteed: 0, max: Some(11) }, true),
         ("catnip-red:10", BufferBounds { guaranteed: 0, max: Some(11) }, true),
