@@ -16,5 +16,5 @@ PAPER = Paper(
     figures=figures.FIGURES,
     headline=figures.headline,
     tables=figures.tables,
-    quick_without=("TB-E5", "CAT-S24", "CAT-S25", "CAT-E10"),
+    quick_without=("TB-S7", "TB-E5", "TB-E9", "TB-E10", "CAT-S24", "CAT-S25", "CAT-E10"),
 )

@@ -36,7 +36,7 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 """Program and Debian package of each Web server."""
 AT_ONCE = 6  # the surrounding link has no addresses for more links
 TRIES = 2
-TIMEOUT_S, QUICK_TIMEOUT_S = 120.0, 20.0
+TIMEOUT_S, QUICK_TIMEOUT_S = 120.0, 10.0
 """Time after which a fetch is abandoned, at full length and in a quick run, s."""
 
 OLD_STACK: Mapping[str, Any] = {
