@@ -7,6 +7,7 @@ mod iperf;
 mod page;
 mod telnet;
 mod tmix;
+mod video;
 mod web;
 
 use crate::error::KeyError;
@@ -35,6 +36,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use telnet::TelnetFile;
 use tmix::TmixFile;
+use video::VideoFile;
 use web::WebFile;
 
 /// World in which a plan is executed, of the simulator or of the emulator.
@@ -243,6 +245,7 @@ traffic! {
     "page": Page(PageFile),
     "telnet": Telnet(TelnetFile),
     "tmix": Tmix(TmixFile),
+    "video": Video(VideoFile),
     "web": Web(WebFile),
 }
 

@@ -24,4 +24,5 @@ mod short_scenarios;
 mod tables;
 mod tcp_behaviour;
 mod unfinished;
+mod video;
 mod whatever_happens;

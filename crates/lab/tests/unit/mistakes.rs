@@ -91,7 +91,7 @@ fn a_mistake_is_told_with_its_whole_key_and_in_no_words_of_programs() {
         (
             "kind = \"bulk\"",
             "kind = \"blk\"",
-            "x.toml: traffic.far.kind: \"blk\": expected one of bulk, background, ftp, iperf, page, telnet, tmix, web; did you mean bulk?",
+            "x.toml: traffic.far.kind: \"blk\": expected one of bulk, background, ftp, iperf, page, telnet, tmix, video, web; did you mean bulk?",
         ),
         ("kind = \"bulk\"\n", "", "x.toml: traffic.far.kind: missing: expected one of bulk,"),
         (

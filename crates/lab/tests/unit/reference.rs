@@ -204,6 +204,15 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
         "[traffic.NAME.generate] with kind = \"tmix\"" => {
             ("traffic.it.generate", vec![format!("{tmix}{vectors}")])
         }
+        "[traffic.NAME] with kind = \"video\"" => (
+            "traffic.it",
+            vec![
+                format!("[traffic.it]\nkind = 'video'\nrate = '1Mbit'\nlength = '9s'\n{hosts}"),
+                format!(
+                    "[traffic.it]\nkind = 'video'\nrate = '1Mbit'\nlength = '9s'\nbuffer = '1min'\n{hosts}"
+                ),
+            ],
+        ),
         "[traffic.NAME] with kind = \"web\"" => (
             "traffic.it",
             vec![

@@ -11,6 +11,7 @@ mod server;
 mod site;
 mod telnet;
 mod vectors;
+mod video;
 mod web;
 
 pub use background::{Background, BackgroundConfig};
@@ -24,6 +25,7 @@ pub use server::{Server, ServerConfig};
 pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
 pub use telnet::{EchoRecord, Telnet, TelnetConfig};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
+pub use video::{SegmentRecord, Video, VideoConfig, VideoRecord};
 pub use web::{Http, WebClient, WebConfig};
 
 use crate::host::{Conn, Host};
@@ -140,6 +142,8 @@ pub enum AnyApp {
     Files(Box<Files>),
     /// Telnet session: see [`Telnet`].
     Telnet(Box<Telnet>),
+    /// User who watches videos: see [`Video`].
+    Video(Box<Video>),
     /// Web client: see [`WebClient`].
     Web(Box<WebClient>),
     /// Server: see [`Server`].
@@ -159,7 +163,7 @@ pub enum AnyApp {
 }
 
 variants!($ each: AnyApp {
-    Bulk, Background, Files, Telnet, Web, Server, Initiator, Acceptor, Loader, Origin, Custom, Busy
+    Bulk, Background, Files, Telnet, Video, Web, Server, Initiator, Acceptor, Loader, Origin, Custom, Busy
 });
 
 impl Application for AnyApp {

@@ -68,7 +68,7 @@ impl Row for GroupRow<'_> {
         to.text("group", "Name of the traffic group.", |it| it.group.into());
         to.text(
             "kind",
-            "Kind of transfer that its users wait for: `pages`, `keystrokes`, `transfers` (connections), or `flows`, which never end.",
+            "Kind of transfer that its users wait for: `pages`, `keystrokes`, `segments`, `transfers` (connections), or `flows`, which never end.",
             |it| it.unit.name.into(),
         );
         to.float("measured_s", "Length of the measurement: the run without its warm-up.", |it| {

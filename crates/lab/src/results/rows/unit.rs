@@ -19,6 +19,9 @@ impl Unit {
     /// Keystroke; the transfer ends when the echo arrives.
     pub const KEYSTROKE: Self =
         Self { name: "keystrokes", measure: "echo_s", label: "echo, s", by_number: false };
+    /// Segment of a video; the transfer ends when the segment is complete.
+    pub const SEGMENT: Self =
+        Self { name: "segments", measure: "segment_s", label: "segment, s", by_number: false };
     /// Connection; the transfer ends with the connection.
     pub const TRANSFER: Self =
         Self { name: "transfers", measure: "completed_s", label: "completion time, s", by_number: false };

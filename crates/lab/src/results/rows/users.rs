@@ -1,11 +1,11 @@
-//! Tables of pages, objects and keystrokes of users.
+//! Tables of pages, objects, keystrokes, videos and segments of users.
 
 use super::Unit;
 use super::row::{PAGE, reply, seconds_from};
 use crate::results::activities::{ActivityRow, ActivityTable};
 use crate::results::column::Columns;
-use catnip_base::Time;
-use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord};
+use catnip_base::{Span, Time};
+use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord, SegmentRecord, VideoRecord};
 
 impl ActivityTable for PageRecord {
     const NAME: &'static str = "pages";
@@ -88,5 +88,75 @@ impl ActivityTable for EchoRecord {
             "Duration from the keystroke to the last byte of the echo; NaN if that has not arrived.",
             |echo| seconds_from(echo.record.start, echo.end),
         );
+    }
+}
+
+impl ActivityTable for VideoRecord {
+    const NAME: &'static str = "videos";
+    const ABOUT: &'static str = "One row per video that a user has started: videos played to their ends in the order of these, followed by the others.";
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
+        to.integer("video", "Number of the video of its user, from 0.", |video| video.record.number);
+        to.float("start_s", "Time of the first request.", |video| video.record.start.as_secs());
+        to.float(
+            "startup_s",
+            "Time from the first request until the client began to play; NaN if it did not.",
+            |video| video.record.startup.map_or(f64::NAN, Span::as_secs),
+        );
+        to.integer(
+            "stalls",
+            "Number of times at which playing stopped because nothing was fetched ahead.",
+            |video| video.record.stalls.into(),
+        );
+        to.float("stalled_s", "Duration of the stalls that have ended.", |video| {
+            video.record.stalled.as_secs()
+        });
+        to.integer("segments", "Number of fetched segments.", |video| video.record.segments.into());
+        to.float(
+            "rate_mbps",
+            "Size of the fetched segments divided by the time during which they were fetched; NaN without any.",
+            |video| 8e-6 * video.record.fetched_bytes as f64 / video.record.fetching.as_secs(),
+        );
+        to.float(
+            "time_s",
+            "Duration from the first request to the end of the video; NaN if that has not come.",
+            |video| seconds_from(video.record.start, video.end),
+        );
+    }
+}
+
+impl ActivityTable for SegmentRecord {
+    const NAME: &'static str = "segments";
+    const ABOUT: &'static str = "One row per requested segment of a video: complete segments in order of completion, followed by incomplete ones.";
+    const UNIT: Option<Unit> = Some(Unit::SEGMENT);
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
+        to.integer("number", "Number of the segment among all segments of its user, from 0.", |segment| {
+            segment.record.number
+        });
+        to.integer("bytes", "Size of the segment.", |segment| segment.record.bytes);
+        to.float("start_s", "Time of the request.", |segment| segment.record.start.as_secs());
+        to.float(
+            "time_s",
+            "Duration from the request to the last byte; NaN if that has not arrived.",
+            |segment| seconds_from(segment.record.start, segment.end),
+        );
+        to.integer("delivered_bytes", "Bytes of the segment that have arrived.", |segment| segment.delivered);
     }
 }
