@@ -1,5 +1,6 @@
 """Tests of packet captures and logs: tshark finds the retransmissions; bad options are errors."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -206,3 +207,24 @@ def test_logs_are_those_of_the_run_that_is_printed(catnip: Run, files: Path, tmp
     written = json.loads(log.read_text())
     assert written["description"] == "X, variant recovery=sack, seed 7"
     assert [trace["common_fields"]["group_id"] for trace in written["traces"]] == ["0", "1", "2", "3"]
+
+
+def test_bursts_of_a_capture_are_summarized_and_written(catnip: Run, files: Path, tmp_path: Path) -> None:
+    capture, rows = tmp_path / "run.pcapng", tmp_path / "bursts.csv"
+    catnip("run", files, "--variant", "recovery=sack", "--packets", capture)
+    found = json.loads(catnip("bursts", capture, "--json", "--csv", rows).out)
+    # A transfer to each of four clients.
+    outline = found["outline"]
+    assert (outline["connections"], outline["bursts"], outline["left_out_packets"]) == (4, 4, 0)
+    with rows.open() as file:
+        written = list(csv.DictReader(file))
+    assert [int(row["number"]) for row in written] == [0] * 4
+    assert sum(int(row["bytes"]) for row in written) == outline["bytes"]
+    assert "dropped" not in written[0], "a capture does not tell it"
+    assert found["classes"][0] == {"above_bytes": 0, "bursts": [4, 0, 0, 0, 0, 0, 0]}
+    shown = catnip("bursts", capture)
+    assert "Bursts by size and silence" in shown.out and shown.err == ""
+    assert catnip("bursts", capture, "--csv", "-").out == rows.read_text()
+    refused = catnip("bursts", files)
+    assert (refused.code, refused.out) == (BAD_INPUT, "")
+    assert refused.err.startswith(f"error: {files}: ")

@@ -115,6 +115,23 @@ def test_loss_is_a_share_of_what_was_sent() -> None:
     assert [loss.mean for loss in only.loss_pct] == [approx(100 * 9 / 100), approx(100 * 9 / 106)]
 
 
+def test_an_outline_has_the_bursts_of_all_connections_and_times_of_those_that_ended() -> None:
+    rows = [
+        (0, 1, 0, 0, size, idle, time, 5, 0, 0, "") for size, idle, time in [(6e3, 0.2, 1), (9e4, 4, np.nan)]
+    ]
+    found = bursts.outline(table(*rows))
+    assert (found["bursts"], found["bytes"], found["median_bytes"]) == (2, 96_000, 48_000)
+    assert (found["median_idle_s"], found["median_time_s"], found["idle_above_1_s_pct"]) == approx(
+        (2.1, 1, 50)
+    )
+    # Above 0 bytes: two, one after more than 1 and 3 s. Above 80 KB: that one.
+    counts = {row["above_bytes"]: row["bursts"] for row in bursts.counts(table(*rows))}
+    assert counts[0] == [2, 1, 1, 0, 0, 0, 0]
+    assert counts[80_000] == [1, 1, 1, 0, 0, 0, 0]
+    empty = bursts.outline({name: np.array([]) for name in ("bytes", "idle_s", "time_s")})
+    assert empty["bursts"] == 0 and empty["median_idle_s"] is None and empty["idle_above_1_s_pct"] is None
+
+
 def test_no_restart_after_idle_saves_time_after_silence(catnip: Run, tmp_path: Path) -> None:
     ended = catnip("run", "bursts", "--seeds", 2, "--bursts", "--tables", "runs", "--out", tmp_path)
     assert (ended.code, ended.err) == (0, "")

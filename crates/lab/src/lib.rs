@@ -10,6 +10,7 @@ mod scenario;
 mod traffic;
 
 pub use error::InputError;
+pub use formats::capture::{CapturedBursts, read_bursts};
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::logs::{LogRequest, PacketLog, check_capture, write_logs};
 pub use formats::site_file::{RecordedObject, RecordedPage, SiteFile};

@@ -38,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
+    module.add_function(wrap_pyfunction!(read_bursts, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
     module.add_function(wrap_pyfunction!(outline, module)?)?;
@@ -452,6 +453,14 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
         Ok(out)
     });
     Ok((site.to_text(), PyList::new(py, summaries.collect::<PyResult<Vec<_>>>()?)?))
+}
+
+/// Reads the bursts of servers in a packet capture: returns the table, the number of connections, the number of TCP packets of others, and
+/// true if the capture is cut. Raises InputError.
+#[pyfunction]
+fn read_bursts(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, u64, u64, bool)> {
+    let found = py.detach(|| catnip_lab::read_bursts(&path)).map_err(input_error)?;
+    Ok((to_dict(py, found.bursts, false)?, found.connections, found.unopened, found.is_cut))
 }
 
 /// Converts a time with a unit, such as 200ms, to seconds. Raises InputError.

@@ -100,6 +100,43 @@ def classes(
             yield ClassResult(size, idle, count, gain(here, seeds), (next(losses), next(losses)))
 
 
+def outline(table: Table) -> dict[str, float | None]:
+    """Returns the number of bursts, their sizes and the silences before them, of a table of bursts.
+
+    Sizes are in bytes, times in s; None without bursts. Only what has been acknowledged has a time.
+    """
+    size, idle_s, time_s = (
+        np.asarray(table[name], dtype=np.float64) for name in ("bytes", "idle_s", "time_s")
+    )
+    time_s = time_s[~np.isnan(time_s)]
+
+    def quantile(of: Floats, q: float) -> float | None:
+        return float(np.quantile(of, q)) if len(of) else None
+
+    return {
+        "bursts": len(size),
+        "bytes": float(size.sum()),
+        "median_bytes": quantile(size, 0.5),
+        "p90_bytes": quantile(size, 0.9),
+        "median_idle_s": quantile(idle_s, 0.5),
+        "p90_idle_s": quantile(idle_s, 0.9),
+        "median_time_s": quantile(time_s, 0.5),
+        "idle_above_1_s_pct": 100 * float((idle_s > 1).mean()) if len(idle_s) else None,
+    }
+
+
+def counts(table: Table) -> list[dict[str, Any]]:
+    """Returns the number of bursts above 0 and each size, after silences above 0 s and each of the classes."""
+    size, idle_s = (np.asarray(table[name], dtype=np.float64) for name in ("bytes", "idle_s"))
+    return [
+        {
+            "above_bytes": above,
+            "bursts": [int(((size > above) & (idle_s > idle)).sum()) for idle in (0, *IDLE_S)],
+        }
+        for above in (0, *SIZES_BYTES)
+    ]
+
+
 def gain(pairs: Pairs, seeds: Sequence[int], confidence: float = 0.95) -> Interval:
     """Returns the mean of `Pairs.gain_pct` over all pairs, percent.
 

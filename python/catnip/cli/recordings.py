@@ -1,18 +1,23 @@
-"""Command `catnip har`, which summarizes page loads recorded by a browser."""
+"""Commands `catnip har`, which summarizes recorded page loads, and `catnip bursts`, bursts in a capture."""
 
+import csv
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from catnip import _core
 from catnip._core import __version__
+from catnip.analysis import bursts as analysis
 from catnip.base import files
 from catnip.base.verbosity import note
-from catnip.cli.options import OUTPUT_FILE, check_writable, voice
+from catnip.cli.options import OUTPUT_FILE, STDOUT, check_writable, voice
 from catnip.report import output
 
+NOT_CAPTURED = {"variant", "seed", "group", "dropped", "timeouts"}
+"""Columns of bursts that a capture does not tell."""
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
 
 
@@ -37,6 +42,58 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
         output.print_table(str(recording), COLUMNS, map(_row, pages))
     if out is not None:
         files.write(out, text)
+
+
+@click.command(epilog="Example: catnip bursts site.pcapng --csv bursts.csv")
+@click.argument("capture", metavar="FILE.pcapng", type=click.Path(path_type=Path))
+@click.option(
+    "--csv",
+    "to",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE.csv",
+    help="File for all bursts; - is stdout.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+@voice
+def bursts(capture: Path, to: Path | None, as_json: bool) -> None:
+    """Summarize the bursts that servers send in a packet capture.
+
+    The capture is pcapng or pcap, best taken at the server. A burst begins with data of the side that
+    accepted the connection, and ends when all that it has sent is acknowledged; the silence before it began
+    with the end of the burst before, or with the connection. The table shows the number of bursts above a
+    size (rows) after a silence above a time (columns), in the classes of the newCWV paper. Connections whose
+    opening is not in the capture are left out.
+    """
+    if as_json and to == STDOUT:
+        raise click.UsageError("--json and --csv -: both write to stdout")
+    check_writable([to] if to != STDOUT else [])
+    table, connections, unopened, is_cut = _core.read_bursts(capture)
+    note(f"read {capture}")
+    if is_cut:
+        note("the capture ends in the middle of a packet; what is before it counts")
+    outline = {"connections": connections, "left_out_packets": unopened, **analysis.outline(table)}
+    classes = analysis.counts(table)
+    if to == STDOUT:
+        _write_bursts(sys.stdout, table)
+    elif as_json:
+        document = {"version": __version__, "capture": str(capture), "is_cut": is_cut, "outline": outline}
+        output.print_json(document | {"classes": classes})
+    else:
+        output.print_outline(outline)
+        click.echo()
+        heads = [f"> {idle_s:g} s" for idle_s in (0, *analysis.IDLE_S)]
+        rows = [[f"> {row['above_bytes'] / 1e3:g} KB", *map(str, row["bursts"])] for row in classes]
+        output.print_table("Bursts by size and silence", ["", *heads], rows)
+    if to not in (None, STDOUT):
+        with files.replacing(to) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+            _write_bursts(file, table)
+
+
+def _write_bursts(file: TextIO, table: Mapping[str, Any]) -> None:
+    names = [name for name in table if name not in NOT_CAPTURED]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*(table[name] for name in names), strict=True))
 
 
 def _row(page: Mapping[str, Any]) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 
 use catnip_base::Time;
 use catnip_lab::{
-    Column, LogRequest, PacketLog, RunRequest, Scenario, Table, TableName, run_all, write_logs,
+    CapturedBursts, Column, LogRequest, PacketLog, RunRequest, Scenario, Table, TableName, read_bursts,
+    run_all, write_logs,
 };
 use catnip_net::Packet;
 use catnip_sim::record::SenderView;
@@ -525,4 +526,77 @@ fn every_retransmission_was_lost_before_and_every_packet_is_acknowledged_or_lost
         }
         assert!(lost_in_all > 40, "{lost_in_all}");
     }
+}
+
+/// Returns these columns of a table of bursts, row by row, without bursts that have not ended, in order.
+fn ended_bursts(table: &Table, begin_s: f64) -> Vec<Vec<i64>> {
+    let column = |name: &str| match table.column(name) {
+        Column::Float(values) => values.clone(),
+        Column::Integer(values) => values.iter().map(|&value| value as f64).collect(),
+        Column::Text(_) => panic!("{name} has names"),
+    };
+    let names = ["start_s", "time_s", "first_byte", "bytes", "sent", "retransmitted", "number", "idle_s"];
+    let columns = names.map(column);
+    let mut rows = Vec::new();
+    for row in 0..table.rows() {
+        let [start, time, first, bytes, sent, again, number, idle] =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|at| columns[at][row]);
+        if time.is_nan() {
+            continue;
+        }
+        // A capture at the server sees a connection open when its SYN arrives.
+        let idle = if number == 0.0 { 0.0 } else { idle };
+        let micros = |seconds: f64| (seconds * 1e6).round() as i64;
+        rows.push(vec![
+            micros(start + begin_s),
+            micros(time),
+            first as i64,
+            bytes as i64,
+            sent as i64,
+            again as i64,
+            number as i64,
+            micros(idle),
+        ]);
+    }
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn bursts_of_a_capture_are_those_of_the_run_that_it_is_of() {
+    // Files towards the server would be bursts of the other side.
+    let scenario = parse(
+        &OFFICE
+            .replace("from = 'near'\nto = 'far'\nrequest_bytes", "from = 'far'\nto = 'near'\nrequest_bytes"),
+    );
+    let logs = Logs::of(&scenario, &["far"]);
+    let mut begin = None;
+    logs.each(|at, _, _, _, _| _ = begin.get_or_insert(at));
+    let CapturedBursts { bursts, connections, unopened, is_cut } = read_bursts(&logs.packets()).unwrap();
+    assert!(connections > 9 && unopened == 0 && !is_cut, "{connections} connections, {unopened} unopened");
+    let (variants, seeds, tables) = (vec!["default"], vec![1], vec![TableName::BURSTS]);
+    let request = RunRequest { variants, seeds, tables, threads: 1, every: None };
+    let of_run =
+        run_all(&scenario, &request, &mut |_| true).unwrap().unwrap().remove(&TableName::BURSTS).unwrap();
+    let expected = ended_bursts(&of_run, 0.0);
+    assert!(expected.len() > 200 && expected.iter().any(|row| row[5] > 0), "{}", expected.len());
+    assert_eq!(ended_bursts(&bursts, begin.unwrap().as_secs()), expected);
+}
+
+#[test]
+fn a_capture_that_is_cut_tells_its_bursts_up_to_there_and_one_without_tcp_is_refused() {
+    let scenario = office();
+    let logs = Logs::of(&scenario, &["far"]);
+    let bytes = fs::read(logs.packets()).unwrap();
+    let cut = logs.folder.path().join("cut.pcapng");
+    fs::write(&cut, &bytes[..bytes.len() / 2 + 3]).unwrap();
+    let whole = read_bursts(&logs.packets()).unwrap();
+    let part = read_bursts(&cut).unwrap();
+    assert!(part.is_cut && part.bursts.rows() > 20 && part.bursts.rows() < whole.bursts.rows());
+    let nothing = logs.folder.path().join("nothing.pcapng");
+    fs::write(&nothing, &bytes[..60]).unwrap();
+    let error = read_bursts(&nothing).unwrap_err().to_string();
+    assert!(error.contains("nothing.pcapng: it has no TCP packets"), "{error}");
+    let missing = logs.folder.path().join("missing.pcapng");
+    assert!(read_bursts(&missing).unwrap_err().to_string().contains("cannot read it"));
 }
