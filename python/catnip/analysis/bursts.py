@@ -126,7 +126,7 @@ def outline(table: Table) -> dict[str, float | None]:
 
 
 def counts(table: Table) -> list[dict[str, Any]]:
-    """Returns the number of bursts above 0 and each size, after silences above 0 s and each of the classes."""
+    """Returns the number of bursts above 0 and each size, after silences above 0 s and each class of them."""
     size, idle_s = (np.asarray(table[name], dtype=np.float64) for name in ("bytes", "idle_s"))
     return [
         {
