@@ -211,17 +211,19 @@ def test_logs_are_those_of_the_run_that_is_printed(catnip: Run, files: Path, tmp
 
 def test_bursts_of_a_capture_are_summarized_and_written(catnip: Run, files: Path, tmp_path: Path) -> None:
     capture, rows = tmp_path / "run.pcapng", tmp_path / "bursts.csv"
+    fetched = "bytes = 100000\ngap = '2s'\nfiles = 3\nrequest_bytes = 100\n"
+    files.write_text(FILES.replace("'bulk'", "'ftp'").replace("packets = 800\n", fetched))
     catnip("run", files, "--variant", "recovery=sack", "--packets", capture)
     found = json.loads(catnip("bursts", capture, "--json", "--csv", rows).out)
-    # A transfer to each of four clients.
+    # Three files of each of four clients, each over a connection of its own.
     outline = found["outline"]
-    assert (outline["connections"], outline["bursts"], outline["left_out_packets"]) == (4, 4, 0)
+    assert (outline["connections"], outline["bursts"], outline["left_out_packets"]) == (12, 12, 0)
+    assert outline["bytes"] == 12 * 100_000
     with rows.open() as file:
         written = list(csv.DictReader(file))
-    assert [int(row["number"]) for row in written] == [0] * 4
-    assert sum(int(row["bytes"]) for row in written) == outline["bytes"]
+    assert [(int(row["number"]), int(row["bytes"])) for row in written] == [(0, 100_000)] * 12
     assert "dropped" not in written[0], "a capture does not tell it"
-    assert found["classes"][0] == {"above_bytes": 0, "bursts": [4, 0, 0, 0, 0, 0, 0]}
+    assert found["classes"][0] == {"above_bytes": 0, "bursts": [12, 0, 0, 0, 0, 0, 0]}
     shown = catnip("bursts", capture)
     assert "Bursts by size and silence" in shown.out and shown.err == ""
     assert catnip("bursts", capture, "--csv", "-").out == rows.read_text()

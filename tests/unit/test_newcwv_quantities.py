@@ -12,7 +12,7 @@ from test_newcwv import BURSTS, events, of_silence, pairs, runs_with
 
 from catnip.analysis import bursts
 from catnip.base import paths
-from catnip.papers.newcwv import beyond, gains, single
+from catnip.papers.newcwv import beyond, captured, gains, single, videos
 from catnip.papers.newcwv.printed import printed
 from catnip.papers.newcwv.runs import CONGESTED, FREE, NEW_CWV, NEW_RENO, PACED, SEGMENT, SHARED, BurstRuns
 
@@ -509,3 +509,46 @@ def test_mean_times_and_throughputs_behind_a_queue_are_those_of_its_runs() -> No
 def test_a_sawtooth_has_three_quarters_of_path_and_buffer_as_its_mean() -> None:
     # 4 Mbit/s for 100 ms are 50 packets of 1000 bytes, and the buffer has 20.
     assert printed["sawtooth_mean"]() == approx(52.5)
+
+
+def test_videos_are_compared_run_by_run_and_only_those_that_were_played_to_their_ends() -> None:
+    def rows(*rate: float, stalled_s: float) -> dict[str, np.ndarray]:
+        count = len(rate)
+        return {
+            "seed": np.array([1] * (count - 1) + [2]),
+            "rate_mbps": np.array(rate),
+            "stalled_s": np.full(count, stalled_s),
+        }
+
+    runs = runs_with(
+        {
+            ("videos", "newcwv-video", NEW_CWV): rows(1, 3, 4, stalled_s=2),
+            ("videos", "newcwv-video", NEW_RENO): rows(0.5, 1.5, 3, stalled_s=5),
+        }
+    )
+    # Means of 2 and 4 Mbit/s over two runs, of 1 and 3 with NewReno.
+    assert videos.video(runs, "newcwv-video", NEW_CWV, "rate_mbps").mean == approx(3)
+    assert videos.video_ratio(runs, "newcwv-video", NEW_CWV, NEW_RENO, "rate_mbps").mean == approx(6 / 4)
+    less = videos.video_difference(runs, "newcwv-video", NEW_CWV, NEW_RENO, "stalled_s")
+    assert less.mean == approx(-3)
+    columns = {"seed": [1, 1], "variant": [0, 0], "group": ["video"] * 2, "rate_mbps": [7.0, 9.0]}
+    table = {name: np.array(values) for name, values in columns.items()} | {"time_s": np.array([120, np.nan])}
+    unread = runs_with({("videos", "newcwv-video"): table})
+    assert list(videos._videos(unread, "newcwv-video", NEW_RENO)["rate_mbps"]) == [7]
+
+
+def test_bursts_of_a_capture_and_of_a_run_are_counted_if_they_have_no_counterpart() -> None:
+    def bursts_of(*rows: tuple[float, float, int]) -> dict[str, np.ndarray]:
+        start_s, time_s, size = (np.array(column) for column in zip(*rows, strict=True))
+        same = dict.fromkeys(("first_byte", "sent", "retransmitted", "number"), np.zeros(len(rows)))
+        return {"start_s": start_s, "time_s": time_s, "bytes": size, "idle_s": start_s, **same}
+
+    of_run = bursts_of((1, 0.5, 900), (2, 0.5, 900), (9, 0.5, 900))
+    assert captured.off(of_run, of_run) == 0
+    # One has another size, one another duration, and one is missing.
+    changed = bursts_of((1, 0.5, 901), (2, 0.6, 900))
+    assert captured.off(changed, of_run) == 5
+    runs = runs_with({("captured", NEW_CWV): (of_run, changed)})
+    assert captured.bursts_of_capture_off(runs, NEW_CWV) == "5"
+    # Silences of 1, 2 and 9 s.
+    assert captured.idle_above_pct(runs, NEW_CWV, 1).mean == approx(200 / 3)

@@ -1,16 +1,16 @@
-"""The newCWV paper (Hossain and Fairhurst, 2023), on newCWV and pacing for HTTP: CWV-S1 to CWV-E13.
+"""The newCWV paper (Hossain and Fairhurst, 2023), on newCWV and pacing for HTTP: CWV-S1 to CWV-E17.
 
 Two experiments go beyond the paper: CWV-E14, other responses to idle periods behind today's queues, and
 CWV-E15, newCWV combined with marks.
 """
 
-from catnip.papers.newcwv import beyond, figures, gains, printed, real, single
+from catnip.papers.newcwv import beyond, captured, figures, gains, printed, real, single, videos
 from catnip.papers.newcwv.runs import SHARED, BurstRuns
 from catnip.papers.paper import Paper
 
 PAPER = Paper(
     runs=BurstRuns,
-    simulated=single.measured | gains.measured | beyond.measured,
+    simulated=single.measured | gains.measured | beyond.measured | videos.measured | captured.measured,
     live=real.measured,
     printed=printed.printed,
     figures=figures.FIGURES,
