@@ -2,14 +2,19 @@
 
 import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catnip._core import InputError
 from catnip.analysis import claims
 from catnip.analysis.claims import Claim, judged
 from catnip.analysis.interval import Interval
 from catnip.analysis.verdicts import Band, Exactly
+from catnip.papers import statement
+from catnip.report.model import Held
 
 OURS = Interval(2.0, 1.0, 3.0, 30)
 
@@ -132,3 +137,69 @@ def test_a_band_as_text(band: Band | Exactly | None, shown: str) -> None:
 )
 def test_numbers_show_three_digits(value: claims.Value, shown: str) -> None:
     assert claims.show(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ((3, 0, 0), "holds"),
+        ((3, 1, 0), "holds in part: 3 of 4"),
+        ((3, 0, 2), "holds in part: 3 of 5, 2 undecided"),
+        ((0, 2, 0), "does not hold"),
+        ((0, 2, 1), "does not hold, 1 undecided"),
+        ((0, 0, 2), "is undecided"),
+    ],
+)
+def test_a_sentence_holds_as_far_as_its_claims_are_reproduced(
+    counts: tuple[int, int, int], told: str
+) -> None:
+    assert Held("Marks help", *counts).told == told
+
+
+SENTENCES = """
+title = "x"
+[experiments]
+X-E1 = "one"
+X-E10 = "ten"
+[figures]
+[[sentence]]
+says = "Marks help"
+by = ["X-E1"]
+where = "under load"
+[[claim]]
+experiment = "X-E1"
+says = "gain"
+quantity = "gain"
+at_least = 0
+source = "own"
+[[claim]]
+experiment = "X-E1"
+says = "loss"
+quantity = "loss"
+[[claim]]
+experiment = "X-E10"
+says = "another"
+quantity = "gain"
+at_least = 0
+source = "own"
+"""
+
+
+def test_a_sentence_is_judged_by_the_claims_with_a_band_whose_ids_begin_as_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "claims.toml"
+    file.write_text(SENTENCES)
+    [sentence] = statement.read(file).sentences
+    assert (sentence.says, sentence.by, sentence.where) == ("Marks help", ("X-E1.gain",), "under load")
+    for wrong, named in (
+        (SENTENCES.replace('by = ["X-E1"]', 'by = ["X-E2"]'), "by = X-E2: no claim with a band"),
+        (SENTENCES.replace('by = ["X-E1"]', 'by = ["X-E1.loss"]'), "by = X-E1.loss"),
+        (SENTENCES.replace("where", "region"), "region: there is no such key"),
+        (
+            SENTENCES.replace("[[claim]]", "[[sentence]]\nsays = 'y'\nby = ['X-E1']\n" * 10 + "[[claim]]", 1),
+            "11",
+        ),
+    ):
+        file.write_text(wrong)
+        with pytest.raises(InputError, match=re.escape(named)) as error:
+            statement.read(file)
+        assert str(error.value).startswith(f"{file}: sentence")

@@ -15,7 +15,9 @@ from catnip import cli
 from catnip.analysis.claims import Claim, summary
 from catnip.base import paths
 from catnip.modelling import accuracy
+from catnip.papers import runner
 from catnip.papers.runner import PAPERS
+from catnip.report import values
 from pages import dead_links
 from published import published
 
@@ -111,6 +113,7 @@ def of_readme() -> list[str]:
     every = [one for paper in PAPERS for one in published(paper)]
     return [
         summary(every),
+        *(f"(validation/{paper}.md), {held_of(paper)}" for paper in printed),
         f"takes {measured('dumbbell-100')['median']:.0f} ns per packet-hop with 100 flows",
         f"the experiments of {['four', 'five', 'six'][len(printed) - 4]} papers",
         f"*Ten Web pages, {SCENARIO['node']['client']['count']} clients, "
@@ -120,6 +123,14 @@ def of_readme() -> list[str]:
         f"reproduces the CATNIP paper: {build.split('|')[3].strip()} s on two cores",
         f"the loss of the last of {command[1]} packets",
     ]
+
+
+def held_of(paper: str) -> str:
+    """Returns how many sentences of a paper hold as said, and how many in part."""
+    file = ROOT / f"validation/{paper}.json"
+    sentences = runner.judge(paper, values.read(file, paper)).sentences
+    kinds = Counter(one.kind for one in sentences)
+    return f"{kinds['holds']} of {len(sentences)} as said, {kinds['holds in part']} in part"
 
 
 def of_trust() -> list[str]:

@@ -20,9 +20,9 @@ from catnip.base import provenance
 from catnip.base.progress import Progress
 from catnip.papers import reference, statement
 from catnip.papers.parts import opened
-from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Statement
+from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Sentence, Statement
 from catnip.papers.unavailable import Unavailable
-from catnip.report.model import Figure, Reproduction
+from catnip.report.model import Figure, Held, Reproduction
 from catnip.report.values import Value, Values
 
 if TYPE_CHECKING:
@@ -190,8 +190,21 @@ def judge(name: str, values: Values) -> Reproduction:
         experiments={id: about for id, about in stated.experiments.items() if id in present},
         unmeasured=[one.id for one in stated.statements if one.id not in values.of],
         is_repeatable=not any(one.ours.quantity in paper.live for one in known),
+        sentences=_held(stated.sentences, judged),
         values=values,
     )
+
+
+def _held(sentences: Sequence[Sentence], judged: Sequence[Claim]) -> list[Held]:
+    """Returns the sentences of which claims were judged, with the numbers of their verdicts."""
+    verdicts = {one.id: one.verdict for one in judged}
+    held = []
+    for one in sentences:
+        of = [verdicts[id] for id in one.by if id in verdicts]
+        if of:
+            missed, undecided = of.count("not reproduced"), of.count("undecided")
+            held.append(Held(one.says, of.count("reproduced"), missed, undecided, one.where))
+    return held
 
 
 def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> list[Figure]:

@@ -19,7 +19,9 @@ A `[[claim]]` has
 - `each`: a table of lists, or a list of tables: the claim holds for each combination, and `{name}` in its
   texts is replaced.
 
-`[excused]` gives the reasons why some rows have no claim.
+`[excused]` gives the reasons why some rows have no claim. A `[[sentence]]` has `says`, a sentence of the
+paper; `by`, the beginnings of the ids of the claims that judge it; and, if it does not hold everywhere,
+`where`: the region in which it does. A paper has at most ten, for the first screen of its report.
 """
 
 import itertools
@@ -113,6 +115,15 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """Sentence of a paper, the ids of the claims that judge it, and the region in which it holds, or ""."""
+
+    says: str
+    by: tuple[str, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True)
 class Claims:
     """Content of the `claims.toml` of a paper."""
 
@@ -121,6 +132,10 @@ class Claims:
     figures: Mapping[str, Sequence[str]]
     statements: Sequence[Statement]
     excused: Mapping[str, str] = field(default_factory=dict)
+    sentences: Sequence[Sentence] = ()
+
+
+MOST_SENTENCES = 10
 
 
 def read(path: Path) -> Claims:
@@ -151,7 +166,33 @@ def read(path: Path) -> Claims:
         },
         statements=list(statements.values()),
         excused=document.get("excused", {}),
+        sentences=_sentences(path, document.get("sentence", []), statements.values()),
     )
+
+
+def _sentences(
+    path: Path, entries: Sequence[Mapping[str, Any]], stated: Iterable[Statement]
+) -> tuple[Sentence, ...]:
+    """Returns the sentences of a paper with the claims that judge them, which have bands."""
+    judging = [one.id for one in stated if one.band]
+    sentences = []
+    for entry in entries:
+        if unknown := set(entry) - {"says", "by", "where"}:
+            raise InputError(f"{path}: sentence {entry.get('says')!r}: {min(unknown)}: there is no such key")
+        by = [[id for id in judging if _begins(id, start)] for start in entry["by"]]
+        for start, found in zip(entry["by"], by, strict=True):
+            if not found:
+                raise InputError(f"{path}: sentence {entry['says']!r}: by = {start}: no claim with a band")
+        ids = tuple(dict.fromkeys(itertools.chain.from_iterable(by)))
+        sentences.append(Sentence(entry["says"], ids, entry.get("where", "")))
+    if len(sentences) > MOST_SENTENCES:
+        raise InputError(f"{path}: sentence: {len(sentences)}: expected at most {MOST_SENTENCES}")
+    return tuple(sentences)
+
+
+def _begins(id: str, start: str) -> bool:
+    """Returns true if an id is `start` or begins with it and a further part."""
+    return id.startswith(start) and id[len(start) : len(start) + 1] in ("", ".", "-")
 
 
 def _statement(path: Path, entry: dict[str, Any]) -> Statement:

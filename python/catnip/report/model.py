@@ -63,6 +63,37 @@ class RunOfScenario:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Sentence of a paper with the number of claims that reproduce it, do not, and are undecided.
+
+    `where` is the region in which it holds, if that is known and not everywhere.
+    """
+
+    says: str
+    reproduced: int
+    missed: int
+    undecided: int
+    where: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`holds`, `holds in part`, `does not hold` or `is undecided`."""
+        if not self.reproduced:
+            return "does not hold" if self.missed else "is undecided"
+        return "holds in part" if self.missed or self.undecided else "holds"
+
+    @property
+    def told(self) -> str:
+        """The kind, with the numbers of claims if they differ."""
+        if self.kind in {"holds", "is undecided"}:
+            return self.kind
+        of = self.reproduced + self.missed + self.undecided
+        undecided = f", {self.undecided} undecided" if self.undecided else ""
+        part = f": {self.reproduced} of {of}" if self.reproduced else ""
+        return f"{self.kind}{part}{undecided}"
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """Content of a report about one paper; `seeds` are the seeds of the experiment with the most seeds.
 
@@ -78,6 +109,8 @@ class Reproduction:
     seeds: Sequence[int] = field(default_factory=list)
     experiments: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
+    sentences: Sequence[Held] = ()
+    """Sentences of the paper for which claims were judged."""
     values: "Values | None" = None
     """Values on which the verdicts were given."""
     unmeasured: Sequence[str] = ()

@@ -16,7 +16,7 @@ from catnip.analysis.interval import Interval
 from catnip.base import paths
 from catnip.base.paths import Outline
 from catnip.base.ranges import runs_of
-from catnip.report.model import Reproduction
+from catnip.report.model import Held, Reproduction
 from catnip.report.model import Table as ReportTable
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def print_outcome(outcome: Reproduction, written: Sequence[Path]) -> None:
 
     console = _console()
     console.print(Text(outcome.title, style="bold"), Text(outcome.headline), sep="\n\n")
+    for one in outcome.sentences:
+        console.print(Text(f"- {one.says}: {one.told}{f' ({one.where})' if one.where else ''}"))
     console.print(claims.table(outcome.claims))
     console.print(Text(claims.summary(outcome.claims)))
     for note in outcome.notes:
@@ -128,6 +130,7 @@ def markdown(outcome: Reproduction, file: Path) -> str:
     parts = (
         f"# {outcome.title}",
         outcome.headline,
+        *[_markdown_sentences(outcome.sentences)] * bool(outcome.sentences),
         *map(_markdown_table, outcome.tables),
         f"{claims.summary(outcome.claims).capitalize()}.",
         claims.markdown(outcome.claims, deviations).rstrip(),
@@ -135,6 +138,11 @@ def markdown(outcome: Reproduction, file: Path) -> str:
         f"Made by catnip {__version__} with {span(outcome.seeds)}.",
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_sentences(sentences: Sequence[Held]) -> str:
+    rows = "\n".join(f"| {one.says} | {one.told} | {one.where} |" for one in sentences)
+    return f"| what the paper says | here | where |\n| --- | --- | --- |\n{rows}"
 
 
 def _markdown_table(table: ReportTable) -> str:
