@@ -516,6 +516,7 @@ def test_videos_are_compared_run_by_run_and_only_those_that_were_played_to_their
         count = len(rate)
         return {
             "seed": np.array([1] * (count - 1) + [2]),
+            "video": np.array([*range(count - 1), 0]),
             "rate_mbps": np.array(rate),
             "stalled_s": np.full(count, stalled_s),
         }
@@ -529,6 +530,9 @@ def test_videos_are_compared_run_by_run_and_only_those_that_were_played_to_their
     # Means of 2 and 4 Mbit/s over two runs, of 1 and 3 with NewReno.
     assert videos.video(runs, "newcwv-video", NEW_CWV, "rate_mbps").mean == approx(3)
     assert videos.video_ratio(runs, "newcwv-video", NEW_CWV, NEW_RENO, "rate_mbps").mean == approx(6 / 4)
+    # Of the first videos 1 and 4, and 0.5 and 3 with NewReno.
+    first = videos.first_video_ratio(runs, "newcwv-video", NEW_CWV, NEW_RENO, "rate_mbps")
+    assert first.mean == approx(5 / 3.5)
     less = videos.video_difference(runs, "newcwv-video", NEW_CWV, NEW_RENO, "stalled_s")
     assert less.mean == approx(-3)
     columns = {"seed": [1, 1], "variant": [0, 0], "group": ["video"] * 2, "rate_mbps": [7.0, 9.0]}

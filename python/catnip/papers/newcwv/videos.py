@@ -31,6 +31,15 @@ def video_ratio(runs: BurstRuns, scenario: str, variant: str, over: str, statist
 
 
 @measured
+def first_video_ratio(
+    runs: BurstRuns, scenario: str, variant: str, over: str, statistic: Statistic
+) -> Interval:
+    """Ratio as `video_ratio`, of the first video of a run only, over a connection that has just opened."""
+    one, other = (_per_seed(runs, scenario, name, statistic, first=True) for name in (variant, over))
+    return stats.ratio(one, other)
+
+
+@measured
 def video_difference(
     runs: BurstRuns, scenario: str, variant: str, less: str, statistic: Statistic
 ) -> Interval:
@@ -39,9 +48,12 @@ def video_difference(
     return stats.paired_difference(one, other)
 
 
-def _per_seed(runs: BurstRuns, scenario: str, variant: str, statistic: Statistic) -> Floats:
+def _per_seed(
+    runs: BurstRuns, scenario: str, variant: str, statistic: Statistic, first: bool = False
+) -> Floats:
     rows = runs.cached(("videos", scenario, variant), lambda: _videos(runs, scenario, variant))
-    means = [rows[statistic][rows["seed"] == seed].mean() for seed in runs.seeds(scenario)]
+    chosen = where(rows, rows["video"] == 0) if first else rows
+    means = [chosen[statistic][chosen["seed"] == seed].mean() for seed in runs.seeds(scenario)]
     return np.array(means, dtype=np.float64)
 
 
