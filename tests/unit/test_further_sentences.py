@@ -1,6 +1,7 @@
 """Tests of quantities of what the papers say besides their tables: hand-made results, values by hand."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from test_testbed_quantities import in_lab, wide_area
 
 from catnip import models
 from catnip.analysis.interval import Interval
-from catnip.papers.catnip import windows
+from catnip.papers.catnip import pages, windows
+from catnip.papers.catnip.runs import Result
 from catnip.papers.diffserv import curves, schemes
 from catnip.papers.diffserv.runs import SCHEMES
 from catnip.papers.hysteresis import accuracy
@@ -40,6 +42,23 @@ def test_pages_that_gain_are_those_within_both_ends() -> None:
         assert counted == Interval(expected, expected, expected, 2), (low, high)
     assert catnip("page_gain_pct", runs, page=2, **arguments).mean == approx(25)
     assert catnip("page_gain_pct", runs, page=3, **arguments).mean == approx(-100)
+
+
+def test_what_hosts_gain_is_the_mean_over_the_pages_of_their_groups() -> None:
+    def result(*rows: tuple[int, str, float]) -> Result:
+        seed, group, time_s = zip(*rows, strict=True)
+        table: dict[str, Any] = {
+            "variant": np.zeros(len(rows), int),
+            "seed": np.array(seed),
+            "group": list(group),
+        }
+        return Result({"pages": table | {"time_s": np.array(time_s)}}, 0, [1, 2])
+
+    # Of the groups a and b 2 and 4 s on average in the two runs, without marks 4 and 8 s.
+    marked = result((1, "a", 1), (1, "b", 3), (2, "a", 5), (2, "b", 3), (1, "c", 99))
+    nobody = result((1, "a", 4), (1, "b", 4), (2, "a", 6), (2, "b", 10), (1, "c", 1))
+    runs: Any = SimpleNamespace(of=lambda _scenario: {"marked": marked, "nobody": nobody})
+    assert pages.hosts_gain_pct(runs, "marked", "nobody", ["a", "b"]).mean == approx(50)
 
 
 def test_a_reset_is_a_timeout_of_a_window_above_one_segment() -> None:

@@ -1,4 +1,4 @@
-"""Quantities of the experiments with ten pages and 100 clients: CAT-E3 to CAT-E8 and CAT-E12."""
+"""Quantities of the experiments with ten pages and 100 clients: CAT-E3 to CAT-E8, CAT-E12 and CAT-E19."""
 
 from collections.abc import Sequence
 
@@ -225,6 +225,16 @@ def group_times_ratio_pct(runs: VariantRuns, router: str) -> Interval:
 
 
 @measured
+def hosts_gain_pct(runs: VariantRuns, variant: str, base: str, groups: Sequence[str]) -> Interval:
+    """CAT-E19: reduction of the mean page time of some hosts relative to the variant `base`, percent.
+
+    `groups` are the traffic groups of the hosts. A user loads each page once, so that all count alike.
+    """
+    ours, theirs = (_mean_of(runs.of("catnip-e19")[name], groups) for name in (variant, base))
+    return stats.reduction_pct(ours, theirs)
+
+
+@measured
 def connections_per_user(runs: VariantRuns, variant: str) -> str:
     """CAT-E12: mean number of connections of a user's session."""
     result = runs.of("catnip-e12")[variant]
@@ -265,6 +275,13 @@ def session_length_min(runs: VariantRuns, variant: str) -> Interval:
 def packets_sent(runs: VariantRuns, scenario: str, variant: str) -> Interval:
     """Number of data packets sent per run."""
     return stats.mean(runs.of(scenario)[variant].rows("runs")["packets_sent"])
+
+
+def _mean_of(result: Result, groups: Sequence[str]) -> np.ndarray:
+    """Returns the mean page time of some traffic groups in each run, s."""
+    pages = [result.rows("pages", group) for group in groups]
+    seed, time_s = (np.concatenate([rows[name] for rows in pages]) for name in ("seed", "time_s"))
+    return np.array([time_s[seed == one].mean() for one in result.seeds])
 
 
 def _gains(
