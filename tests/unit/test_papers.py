@@ -8,7 +8,7 @@ import pytest
 
 from catnip._core import InputError
 from catnip.analysis.interval import Interval
-from catnip.papers import reference, runner, statement
+from catnip.papers import maps, reference, runner, statement
 from catnip.papers.runner import PAPERS, evaluate
 from catnip.papers.statement import Computed, Row, Statement
 from catnip.report import output, values
@@ -27,7 +27,8 @@ def anchors() -> set[str]:
 def test_every_quantity_exists_and_takes_its_arguments(name: str) -> None:
     paper = runner.load(name)
     for one in runner.data(name).statements:
-        inspect.signature(paper.measured[one.ours.quantity]).bind(None, **one.ours.arguments)
+        if one.ours.quantity != maps.QUANTITY:
+            inspect.signature(paper.measured[one.ours.quantity]).bind(None, **one.ours.arguments)
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -44,6 +44,10 @@ class Panel:
     names: Sequence[str] = ()
     share: bool = False
     """True if the lines are shares from 1 % to 100 % over times, both on logarithmic axes."""
+    band: tuple[float, float] | None = None
+    """Accepted values, shaded; an end may be infinite."""
+    usual: float | None = None
+    """Position on the x axis of what is usual, marked by a line."""
 
 
 def panels(title: str, drawn: Sequence[Panel]) -> str:
@@ -90,5 +94,21 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    else:
+    elif panel.band is None:
         axes.set_ylim(bottom=0)
+    else:
+        _shade(axes, panel.band)
+    if panel.usual is not None:
+        axes.axvline(panel.usual, **style.look("", 0, {"": style.BASE}).line, lw=1, ls=":", zorder=0)
+
+
+def _shade(axes: Axes, band: tuple[float, float]) -> None:
+    """Shades a band; an infinite end is the edge of the panel, which shows some of the band at least."""
+    low, high = axes.get_ylim()
+    edges = [edge for edge in band if np.isfinite(edge)]
+    room = 0.08 * (max(high, *edges) - min(low, *edges))
+    low, high = min(low, *(edge - room for edge in edges)), max(high, *(edge + room for edge in edges))
+    axes.set_ylim(low, high)
+    axes.axhspan(
+        max(low, band[0]), min(high, band[1]), color=style.LOOKS[2].colour, alpha=0.12, lw=0, zorder=0
+    )

@@ -18,7 +18,8 @@ from catnip.analysis.stopping import BLOCKS, Until
 from catnip.analysis.verdicts import Band, Exactly
 from catnip.base import provenance
 from catnip.base.progress import Progress
-from catnip.papers import reference, statement
+from catnip.papers import maps, reference, statement
+from catnip.papers.maps import Map, Mapped
 from catnip.papers.parts import opened
 from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Sentence, Statement
 from catnip.papers.unavailable import Unavailable
@@ -82,7 +83,8 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
     """
     paper, stated = load(request.paper), data(request.paper)
     ids = list(stated.experiments) if request.chosen is None else list(request.chosen)
-    without = [id for id in ids if id in paper.quick_without] if request.is_short else []
+    slow = {*paper.quick_without, *map(maps.experiment, stated.maps)}
+    without = [id for id in ids if id in slow] if request.is_short else []
     ids = [id for id in ids if id not in without]
     chosen = [one for one in stated.statements if one.experiment in ids]
     runs, measured, missing = _measured(request, paper, chosen, progress)
@@ -98,7 +100,10 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
         seeds=paper.seeds(runs),
         headline=paper.headline(runs) if whole else f"Only {', '.join(done)}.",
         tables=paper.tables(runs) if whole else [],
-        figures=[one for figure, id in reversed(drawn.items()) for one in _drawn(paper, runs, figure, id)],
+        figures=[
+            *(one for figure, id in reversed(drawn.items()) for one in _drawn(paper, runs, figure, id)),
+            *(_drawn_map(paper, runs, stated, one) for one in stated.maps if _has_rows(one, measured)),
+        ],
         of={one.id: measured[one.id] for one in chosen if one.id in measured},
     )
     if before is not None and not whole:
@@ -148,7 +153,7 @@ def _measured(
     missing: dict[str, list[Statement]] = {}
     for block in BLOCKS if request.until else BLOCKS[:1]:
         every.append(paper.runs(*seeds, progress, parts=parts, block=block))
-        evaluator = Evaluator(paper, every[-1])
+        evaluator = Evaluator(paper, every[-1], data(request.paper))
         unsettled = (one for one in chosen if one.id not in settled)
         for _, some in groupby(unsettled, key=lambda one: one.experiment):
             if values and perf_counter() - began_s > request.budget_s:
@@ -220,11 +225,56 @@ def _drawn(paper: "Paper", runs: "Runs", figure: str, experiment: str) -> list[F
     return [replace(drawn, experiment=experiment, seeds=paper.seeds(runs)[: runs.sample])]
 
 
+def _has_rows(one: Map, measured: Mapping[str, Value]) -> bool:
+    """Returns true if all claims of a map were measured."""
+    return all(row.id in measured for row in statement.rows_of(one))
+
+
+def _drawn_map(paper: "Paper", runs: "Runs", stated: Claims, one: Map) -> Figure:
+    """Returns the figure of a map: the claim's value along each factor, with its band."""
+    from catnip.figures.lines import Line, Panel, panels  # noqa: PLC0415 -- slow to load
+
+    mapped = _mapped(paper, runs, stated, one.of)
+    claim = next(each for each in stated.statements if each.id == one.of)
+    shown = []
+    for factor in one.factors:
+        cells = mapped.along(factor)
+        mean, low, high = ([getattr(cell.value, end) for cell in cells] for end in ("mean", "low", "high"))
+        names = list(factor.settings)
+        line = Line(one.of, range(len(names)), mean, low, high, dots=True)
+        band, usual = (mapped.band.low, mapped.band.high), names.index(factor.usual)
+        shown.append(Panel(factor.name, factor.name, "", [line], names, band=band, usual=usual))
+    says = f"{claim.says[:1].upper()}{claim.says[1:]}"
+    how = f"One factor at a time, {one.seeds} runs each. Shaded: the band. Dotted: as published."
+    return Figure(
+        name=f"map-{one.of.lower().replace('.', '-').replace('_', '-')}",
+        title=f"Where it holds: {one.of}",
+        caption=f"{says}. {how}",
+        svg=panels(says, shown),
+        experiment=maps.experiment(one),
+        seeds=runs.first_seeds(one.seeds),
+    )
+
+
+def _mapped(paper: "Paper", runs: "Runs", stated: Claims, of: str) -> Mapped:
+    """Returns the cells of the map of a claim."""
+    claim = next(each for each in stated.statements if each.id == of)
+    band = band_of(claim, printed(paper, claim.paper), printed(paper, claim.oracle))
+    if not isinstance(band, Band):
+        raise InputError(f"map of {of}: its band is no range")
+    one = next(each for each in stated.maps if each.of == of)
+
+    def measure(changed: "Runs") -> Any:
+        return paper.measured[claim.ours.quantity](changed, **claim.ours.arguments)
+
+    return runs.cached(("mapped", of), lambda: Mapped(one, runs, measure, band))
+
+
 class Evaluator:
     """Evaluator of a paper's quantities, which computes each one only once."""
 
-    def __init__(self, paper: "Paper", runs: "Runs") -> None:
-        self._paper, self._runs = paper, runs
+    def __init__(self, paper: "Paper", runs: "Runs", stated: Claims) -> None:
+        self._paper, self._runs, self._stated = paper, runs, stated
         self._known: dict[str, Value] = {}
 
     def value(self, computed: Computed) -> Value:
@@ -232,7 +282,12 @@ class Evaluator:
         key = f"{computed.quantity} {sorted(computed.arguments.items())}"
         if key not in self._known:
             self._runs.sample = 1
-            ours = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
+            if computed.quantity == maps.QUANTITY:
+                mapped = _mapped(self._paper, self._runs, self._stated, computed.arguments["of"])
+                self._runs.count_sample(mapped.map.seeds)
+                ours: Any = mapped.text(computed.arguments["factor"])
+            else:
+                ours = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
             size = ours.n if isinstance(ours, Interval) else self._runs.sample
             self._known[key] = Value(ours, size)
         return self._known[key]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +30,10 @@ class Runs:
     """Results of finished steps, which are not repeated."""
     block: int = field(default=1, kw_only=True)
     """Factor by which the number of seeds is larger than usual."""
+    changes: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    """Keys of all scenarios with values that replace theirs, as in a map."""
+    is_changed: bool = field(default=False, init=False)
+    """True once a scenario was run with `changes`."""
     sample: int = field(default=1, init=False)
     """Largest number of seeds of any result requested since the last reset of this attribute to 1."""
     _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
@@ -84,6 +88,7 @@ class Runs:
         """
         seeds = list(seeds) or self.seeds(name)
         self.count_sample(len(seeds))
+        changes, self.is_changed = (*self.changes, *changes), True
         scenario = paths.scenario(name, changes)
         needed = [*tables, "runs"]
 
@@ -111,12 +116,14 @@ class Runs:
         Only one full table at a time is in memory. The progress has the `label`, by default the scenario's
         id.
         """
-        scenario = paths.scenario(name)
+        scenario = paths.scenario(name, self.changes)
         report = self.progress.task(label or scenario.id)
         self.count_sample(len(seeds))
+        self.is_changed = True
         results = {}
+        changes = (self.changes,) if self.changes else ()
         for done, variant in enumerate(scenario.variants, 1):
-            key = ("run each", name, variant, table, label, seeds[0], len(seeds))
+            key = ("run each", name, *changes, variant, table, label, seeds[0], len(seeds))
             results[variant] = self.parts.get(
                 key, partial(_reduced, scenario, variant, seeds, table, reduced)
             )
@@ -136,6 +143,13 @@ class Runs:
         """
         made = [partial(self.parts.get, (name, self.first_seed, key), job) for key, job in jobs.items()]
         return dict(zip(jobs, side_by_side(made, at_once, report), strict=True))
+
+    def changed(self, changes: tuple[tuple[str, str], ...], seeds: int) -> Self:
+        """Returns runs with other values of these keys, and `seeds` seeds unless it is a quick run."""
+        count = None if self.quick else seeds
+        return type(self)(
+            self.quick, count, self.first_seed, self.progress, parts=self.parts, changes=changes
+        )
 
     def cost(self) -> list[tuple[str, int, float]]:
         """Returns name, number of runs and packet-hops of each scenario: a cost equal on every machine."""

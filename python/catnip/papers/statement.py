@@ -21,7 +21,10 @@ A `[[claim]]` has
 
 `[excused]` gives the reasons why some rows have no claim. A `[[sentence]]` has `says`, a sentence of the
 paper; `by`, the beginnings of the ids of the claims that judge it; and, if it does not hold everywhere,
-`where`: the region in which it does. A paper has at most ten, for the first screen of its report.
+`where`: the region in which it does. A paper has at most ten, for the first screen of its report. A `[[map]]`
+has `of`, the id of a claim; `factors`, at least two names of `[factor.NAME]`; and `seeds`, the number of runs
+for each of its settings. A factor has `key` of scenarios, `settings` (its values by name, or tables of keys
+and values), and `usual`, the name of the published setting.
 """
 
 import itertools
@@ -33,6 +36,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from catnip._core import InputError
+from catnip.papers import maps
+from catnip.papers.maps import Map
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -133,6 +138,7 @@ class Claims:
     statements: Sequence[Statement]
     excused: Mapping[str, str] = field(default_factory=dict)
     sentences: Sequence[Sentence] = ()
+    maps: Sequence[Map] = ()
 
 
 MOST_SENTENCES = 10
@@ -158,16 +164,55 @@ def read(path: Path) -> Claims:
             raise InputError(
                 f"{path}: claim {one.id}: explained_by = {one.explained_by}: there is no such claim"
             )
+    drawn = _maps(path, document, statements)
+    for each in drawn:
+        statements |= {row.id: row for row in rows_of(each)}
+    mapped = {maps.experiment(each): maps.ABOUT for each in drawn}
     return Claims(
         title=document["title"],
-        experiments=document["experiments"],
+        experiments=document["experiments"] | mapped,
         figures={
             id: names if isinstance(names, list) else [names] for id, names in document["figures"].items()
         },
         statements=list(statements.values()),
         excused=document.get("excused", {}),
         sentences=_sentences(path, document.get("sentence", []), statements.values()),
+        maps=drawn,
     )
+
+
+def _maps(path: Path, document: Mapping[str, Any], stated: Mapping[str, Statement]) -> list[Map]:
+    known = maps.factors(path, document.get("factor", {}))
+    drawn = []
+    for entry in document.get("map", []):
+        of = entry["of"]
+        if of not in stated or not stated[of].band:
+            raise InputError(f"{path}: map: of = {of}: no claim with a band")
+        for name in entry["factors"]:
+            if name not in known:
+                raise InputError(f"{path}: map of {of}: factors = {name}: there is no such factor")
+        if len(entry["factors"]) < 2:
+            raise InputError(f"{path}: map of {of}: factors: expected at least two")
+        drawn.append(Map(of, entry["seeds"], [known[name] for name in entry["factors"]]))
+    return drawn
+
+
+def rows_of(one: Map) -> list[Statement]:
+    """Returns the claims of a map: where its claim is reproduced by each factor, and by two together."""
+    experiment, named = maps.experiment(one), one.of.partition("-")[2]
+    rows = []
+    for factor in (*(factor.name for factor in one.factors), maps.TOGETHER):
+        along = f"by {factor}" if factor != maps.TOGETHER else "by the two strongest factors together"
+        rows.append(
+            Statement(
+                id=f"{experiment}.{maps.QUANTITY}.{_plain(f'{named}-{factor}').replace('.', '-')}",
+                says=f"{one.of}: where it is reproduced, {along}",
+                ours=Computed(maps.QUANTITY, {"of": one.of, "factor": factor}),
+                band="",
+                bound=None,
+            )
+        )
+    return rows
 
 
 def _sentences(
