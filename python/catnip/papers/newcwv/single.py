@@ -90,12 +90,12 @@ def cwv_off_bytes(runs: BurstRuns, idle_s: float) -> float:
 
 
 @measured
-def newcwv_after_idle_off_bytes(runs: BurstRuns, idle_s: float) -> float:
+def newcwv_after_idle_off_bytes(runs: BurstRuns, idle_s: float, rule: str = "newcwv") -> float:
     """CWV-S3, E12: difference of cwnd or ssthresh after an idle period from RFC 7661, the larger one, bytes.
 
-    The rule is that of section 4.4.3.
+    The RFC's rule is that of section 4.4.3; `rule` is that of the sender.
     """
-    here = silence(runs, "newcwv", idle_s)
+    here = silence(runs, rule, idle_s)
     cwnd, ssthresh = int(here.before.cwnd), int(here.before.ssthresh)
     # The phase stays validated while the last pipeACK sample is at most a second old. After that, cwnd is
     # halved every five minutes.
