@@ -51,11 +51,11 @@ pub struct Side {
     pub retransmissions: u64,
     /// Packets marked HIGH.
     pub high: u64,
-    /// Segments that must be HIGH. Several segments may leave in one packet, and under one mark.
+    /// Segments, and ACKs without data, that must be HIGH. Several segments may leave in one packet, and under one mark.
     pub must_be_high: u64,
     /// Segments that must be MED.
     pub must_be_med: u64,
-    /// Segments that must be LOW.
+    /// Segments, and ACKs without data, that must be LOW.
     pub must_be_low: u64,
     /// Segments that must be HIGH and are not.
     pub missing_high: u64,
@@ -220,7 +220,7 @@ impl fmt::Display for Side {
         }
         write!(
             f,
-            "{} of {} due HIGH are not, {} of {} due LOW are HIGH",
+            "{} of {} due HIGH are not, {} of {} due LOW are not",
             self.missing_high, self.must_be_high, self.wrong_high, self.must_be_low,
         )?;
         if self.must_be_med > 0 {
@@ -246,7 +246,7 @@ impl fmt::Display for FaultKind {
         match self {
             Self::MissingHigh(reason) => write!(f, "not HIGH, but must be: {reason}"),
             Self::WrongMed(marked) => write!(f, "{}, but must be MED", marked.name()),
-            Self::WrongHigh => write!(f, "HIGH or MED, but must be LOW: the window is not small"),
+            Self::WrongHigh => write!(f, "HIGH or MED, but must be LOW"),
             Self::Checksum => write!(f, "wrong checksum"),
             Self::Unmarkable(error) => write!(f, "{error}"),
         }

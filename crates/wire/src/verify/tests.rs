@@ -517,9 +517,9 @@ fn the_report_names_connection_packet_and_reason() {
     let expected = "\
 5 packets, 0 not TCP, 0 unreadable, 1 connections
 10.0.0.1:4000 > 10.0.0.2:80: 1 packets, 0 with data, 0 retransmitted, 1 HIGH; 0 of 1 due HIGH are not, \
-0 of 0 due LOW are HIGH
+0 of 0 due LOW are not
 10.0.0.2:80 > 10.0.0.1:4000: 4 packets, 3 with data, 0 retransmitted, 3 HIGH; 0 of 1 documents right; 1 of 4 due HIGH are not, \
-0 of 0 due LOW are HIGH
+0 of 0 due LOW are not
 packet 4, 10.0.0.2:80 > 10.0.0.1:4000: not HIGH, but must be: among the first packets of a document
 ";
     assert_eq!(report.to_string(), expected);
@@ -584,8 +584,27 @@ fn an_ack_has_the_level_of_the_data_that_it_answers() {
         [missing(low), missing(after_an_ack)],
         "the last may not have seen the data yet"
     );
+    scene.document(0, 151, "HHH");
     scene.rules.acks = Acks::Low;
+    let side = scene.report().connections[0].from_server;
+    assert_eq!((side.wrong_high, side.right_documents), (1, side.documents), "an ACK is in no document");
+    scene.packets.truncate(scene.packets.len() - 3);
     assert_eq!(scene.faults(), [(scene.packets.len() as u64, FaultKind::WrongHigh)]);
     scene.rules.acks = Acks::Any;
     assert_eq!(scene.faults(), []);
+}
+
+#[test]
+fn data_with_a_fin_is_judged_only_on_a_side_that_marks() {
+    let rules = Rules {
+        marker: Marker::TcpState([Threshold(4), Threshold(8)]),
+        markers: Markers::Clients,
+        ..Rules::default()
+    };
+    let mut scene = Scene::new(rules);
+    scene.server(TcpFlags::ACK | TcpFlags::FIN, 1, 1, SIZE, LOW);
+    assert_eq!(scene.documents(Some(trace(&[(1, 2, None)]))).1, []);
+    scene.rules.markers = Markers::Servers;
+    let faults = scene.documents(Some(trace(&[(1, 2, None)]))).1;
+    assert_eq!(faults, [(3, FaultKind::MissingHigh(Reason::SmallWindow))]);
 }

@@ -75,9 +75,8 @@ struct End {
 #[derive(Clone, Copy, Debug)]
 struct FromPeer {
     priority: Priority,
-    nanos: i64,
-    /// Priority of the one before.
-    before: Priority,
+    /// Time since which all data has had this priority, nanoseconds since 1970.
+    since: i64,
 }
 
 /// Segment whose distance from the end of the document is not known yet.
@@ -197,7 +196,8 @@ fn pure_ack(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
 /// Verdict on packets without data, on probes, and after a gap in the capture.
 fn without_offset(packet: &PacketContext, rules: &Rules) -> Option<Verdict> {
     let is_hidden = packet.is_data && packet.is_checked;
-    let is_known_fin = packet.fin && packet.sending.is_some() && matches!(rules.marker, Marker::TcpState(_));
+    let is_bare_fin = packet.fin && !packet.is_data && packet.is_checked;
+    let is_known_fin = is_bare_fin && packet.sending.is_some() && matches!(rules.marker, Marker::TcpState(_));
     (!packet.has_known_offset && !is_known_fin).then_some(if is_hidden {
         Verdict::Unknown
     } else {
@@ -301,8 +301,9 @@ impl Tracked {
             Markers::Servers => captured.server,
         };
         if len > 0 {
-            let before = to.from_peer.map_or(Priority::Low, |latest| latest.priority);
-            to.from_peer = Some(FromPeer { priority: captured.priority, nanos: captured.nanos, before });
+            let latest = to.from_peer.filter(|latest| latest.priority == captured.priority);
+            let since = latest.map_or(captured.nanos, |latest| latest.since);
+            to.from_peer = Some(FromPeer { priority: captured.priority, since });
         }
         // A repeated request asks for nothing new.
         if from.shows_new_data(tcp) && rules.documents == Documents::PerExchange {
@@ -446,7 +447,10 @@ impl End {
             let is_first_fin = fin && len == 0 && start == self.snd_max && is_certain;
             let sent = windows.filter(|_| is_first_fin).and_then(|windows| windows.at(flow, tcp.sequence()));
             let packet = PacketContext { sending: sent.map(|one| one.at(self.moment(nanos))), ..packet };
+            let marks = self.marks;
             self.check(number, connection, server, priority, packet.verdict(rules), report);
+            // An ACK belongs to no document.
+            self.marks = if is_pure_ack { marks } else { self.marks };
         }
         if fin {
             self.end_document(connection, server, last, report);
@@ -462,13 +466,12 @@ impl End {
         }
     }
 
-    /// Returns the mark of the data that an ACK answers: of the latest data, which may not have been processed yet if it has just arrived.
+    /// Returns the mark of the data that an ACK answers: of the latest data; `None` if data with this mark has just begun to arrive, as it
+    /// may not have been processed yet.
     fn answers(&self, nanos: i64) -> Option<Priority> {
         const JUST_NANOS: i64 = 1_000_000;
-        let Some(FromPeer { priority, nanos: at, before }) = self.from_peer else {
-            return Some(Priority::Low);
-        };
-        (priority == before || nanos - at > JUST_NANOS).then_some(priority)
+        let Some(FromPeer { priority, since }) = self.from_peer else { return Some(Priority::Low) };
+        (nanos.saturating_sub(since) > JUST_NANOS).then_some(priority)
     }
 
     /// Returns the moment at which data is sent that is already counted.

@@ -118,7 +118,7 @@ impl Interval {
         let grown = first.saturating_add(acked);
         // A window without use becomes the mean of itself and of its use once it has been sent under (tcp_cwnd_application_limited).
         let halved =
-            |cwnd: u32| unused.map_or(cwnd, |used| cwnd.min((cwnd + used.max(self.initial_cwnd)) / 2));
+            |cwnd: u32| unused.map_or(cwnd, |used| cwnd.min(cwnd.midpoint(used.max(self.initial_cwnd))));
         let mut reductions = self.changes.iter().filter(|(_, state)| *state >= CWR);
         let cwnd = if reductions.next().is_some_and(|(at, _)| *at > nanos) {
             // A timer reduces the window later, after which it stays as it is until the next segment arrives.
@@ -153,13 +153,14 @@ impl Windows {
                     let known_ssthresh = std::mem::replace(&mut known.ssthresh, ssthresh);
                     known.state = changes.last().map_or(state, |(_, state)| *state);
                     let intervals = &mut windows.senders.entry(flow).or_default().intervals;
-                    let before = intervals.last();
+                    // Where SND.UNA falls, another connection uses the same ports.
+                    let before = intervals.last().filter(|before| is_at_or_before(before.una, snd_una));
                     let interval = Interval {
                         until: snd_nxt,
                         una: snd_una,
                         acked: before.map_or(0, |before| snd_una.wrapping_sub(before.una)),
                         cwnd: [before.map_or(cwnd, |before| before.cwnd[1]), cwnd],
-                        initial_cwnd: intervals.first().map_or(cwnd, |first| first.initial_cwnd),
+                        initial_cwnd: before.map_or(cwnd, |before| before.initial_cwnd),
                         ssthresh: before.map_or(ssthresh, |_| known_ssthresh),
                         rwnd,
                         state,
