@@ -22,7 +22,7 @@ pub struct CapturedBursts {
     pub bursts: Table,
     /// Number of connections whose opening is in the capture.
     pub connections: u64,
-    /// Number of TCP packets of connections whose opening is not in the capture, which tell no bursts.
+    /// Number of TCP packets of connections, or of servers, whose opening is not in the capture, which tell no bursts.
     pub unopened: u64,
     /// True if the capture ends in the middle of a packet.
     pub is_cut: bool,
@@ -38,16 +38,16 @@ pub fn read_bursts(path: &Path) -> Result<CapturedBursts, InputError> {
         File::open(path).map_err(|error| InputError::new(&name, "", format!("cannot read it: {error}")))?;
     let mut reader = Reader::new(BufReader::new(file)).map_err(wrong)?;
     let mut servers = Servers::default();
-    let mut begin = None;
+    let (mut begin, mut latest) = (None, 0);
     let is_cut = loop {
         match reader.next_record() {
             Ok(Some(record)) => {
                 let begin = *begin.get_or_insert(record.nanos);
-                // A packet that was captured before the first one, by a clock that was set back, counts as captured with it.
-                let since = record.nanos.saturating_sub(begin).max(0) as u64;
+                // Where a clock was set back, or captures were merged out of order, time stands still.
+                latest = latest.max(record.nanos.saturating_sub(begin));
                 if let Some(packet) = record.ip() {
                     let missing = (record.original_len as usize).saturating_sub(record.frame.len());
-                    servers.packet(Time::ZERO + Span::from_nanos(since), packet, missing);
+                    servers.packet(Time::ZERO + Span::from_nanos(latest as u64), packet, missing);
                 }
             }
             Ok(None) => break false,
@@ -147,6 +147,7 @@ impl Servers {
         } else {
             open.on_sent(now, &tcp, &mut self.bursts);
         }
+        self.unopened += u64::from(open.initial.is_none());
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct VideoFile {
     #[serde(default = "segment")]
     #[schemars(with = "String", example = &"2s", extend("default" = "4s"))]
     segment: Text<Span>,
-    /// Playing time of a video, in whole segments.
+    /// Playing time of a video, rounded up to whole segments.
     #[schemars(with = "String", example = &"2min")]
     length: Text<Span>,
     /// Playing time that a client fetches ahead at most.
@@ -126,7 +126,9 @@ impl TrafficKind for VideoFile {
             return wrong("segment", "0s: expected more".into());
         }
         let bits = u128::from(rate.0.bits_per_second()) * u128::from(segment.0.as_nanos());
-        let segment_bytes = (bits / 8_000_000_000) as u64;
+        let Ok(segment_bytes) = u64::try_from(bits / 8_000_000_000) else {
+            return wrong("rate", format!("{}: a segment would be too large", rate.0));
+        };
         if segment_bytes == 0 || length.0 == Span::ZERO || *request_bytes == 0 {
             let key = if segment_bytes == 0 {
                 "rate"
@@ -140,11 +142,13 @@ impl TrafficKind for VideoFile {
         if buffer.0 < start.0 + segment.0 {
             return wrong("buffer", format!("{}: expected at least start and segment together", buffer.0));
         }
-        let segments = length.0.as_nanos().div_ceil(segment.0.as_nanos());
+        let Ok(segments) = u32::try_from(length.0.as_nanos().div_ceil(segment.0.as_nanos())) else {
+            return wrong("length", format!("{}: too many segments", length.0));
+        };
         let config = VideoConfig {
             segment_bytes,
             segment: segment.0,
-            segments: u32::try_from(segments).unwrap_or(u32::MAX),
+            segments,
             buffer: buffer.0,
             start: start.0,
             pause_s: self.pause.0.clone(),

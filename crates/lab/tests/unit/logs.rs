@@ -1,7 +1,7 @@
 //! Logs of runs in the formats of other tools: captured packets are compared with the events of the run, and qlog files are read with the
 //! types of another project.
 
-use catnip_base::Time;
+use catnip_base::{Span, Time};
 use catnip_lab::{
     CapturedBursts, Column, LogRequest, PacketLog, RunRequest, Scenario, Table, TableName, read_bursts,
     run_all, write_logs,
@@ -10,7 +10,7 @@ use catnip_net::Packet;
 use catnip_sim::record::SenderView;
 use catnip_sim::watch::{Origin, Step};
 use catnip_sim::{Event, SERVER, Watch};
-use catnip_wire::pcapng::{CaptureError, Reader};
+use catnip_wire::pcapng::{CaptureError, Reader, Writer};
 use catnip_wire::{Ip, Tcp, TcpFlags, has_valid_transport_checksum, ip};
 use qlog::events::EventData;
 use serde_json::Value;
@@ -599,4 +599,28 @@ fn a_capture_that_is_cut_tells_its_bursts_up_to_there_and_one_without_tcp_is_ref
     assert!(error.contains("nothing.pcapng: it has no TCP packets"), "{error}");
     let missing = logs.folder.path().join("missing.pcapng");
     assert!(read_bursts(&missing).unwrap_err().to_string().contains("cannot read it"));
+}
+
+#[test]
+fn a_capture_out_of_order_of_time_has_no_time_below_zero() {
+    let scenario = office();
+    let logs = Logs::of(&scenario, &["far"]);
+    let mut packets: Vec<(u64, Vec<u8>)> = Vec::new();
+    logs.each(|at, _, bytes, _, _| packets.push((at.as_nanos(), bytes.to_vec())));
+    // Half of the packets come from a clock that is ten seconds behind.
+    let path = logs.folder.path().join("merged.pcapng");
+    let mut writer = Writer::new(fs::File::create(&path).unwrap(), Span::from_secs(100)).unwrap();
+    let interface = writer.interface("merged").unwrap();
+    for (number, (nanos, bytes)) in packets.iter().enumerate() {
+        let behind = if number % 2 == 0 { 0 } else { 10_000_000_000 };
+        let at = Time::from_nanos((nanos + 10_000_000_000) - behind);
+        writer.packet(at, interface, bytes, "").unwrap();
+    }
+    writer.finish().unwrap();
+    let found = read_bursts(&path).unwrap();
+    assert!(found.bursts.rows() > 20);
+    for name in ["idle_s", "time_s"] {
+        let Column::Float(values) = found.bursts.column(name) else { panic!("{name} has numbers") };
+        assert!(values.iter().all(|&value| value.is_nan() || (0.0..60.0).contains(&value)), "{name}");
+    }
 }

@@ -29,7 +29,7 @@ impl MarkerKind for PlaceSpec {
     }
 }
 
-/// Marker that states the place of each packet with data, and that of a SYN. It knows nothing of windows.
+/// Marker that states the place of each packet with data, and that of a SYN. Windows do not count.
 #[derive(Clone, Copy, Debug)]
 struct PlaceMarker;
 
