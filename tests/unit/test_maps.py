@@ -46,11 +46,12 @@ def test_each_factor_is_changed_alone_and_the_published_setting_changes_nothing(
         (("large",), 17, True),
     ]
     assert cells[0].value.n == 5
-    assert runs_at == [(("queue", "1"),), (), (("queue", "3"),)]
+    assert runs_at == [(("queue", "1"),), (("queue", "2"),), (("queue", "3"),), ()]
     one.along(BUFFER)
-    assert len(runs_at) == 3, "a cell is measured once"
+    assert len(runs_at) == 4, "a cell is measured once"
     assert one.text("buffer") == "large (1 of 3)"
-    assert one.text("timer") == "nowhere (2 settings)"
+    assert one.text("timer") == "nowhere (2 settings), without any effect"
+    assert one.seeds == 5
 
 
 def test_the_two_factors_that_bring_the_value_nearest_are_changed_together() -> None:
@@ -63,6 +64,19 @@ def test_the_two_factors_that_bring_the_value_nearest_are_changed_together() -> 
     assert one.text(TOGETHER) == "round trip and buffer: short with large (1 of 6)"
     everywhere = mapped({"queue=1": 6, "queue=3": 6, "delay=1": 6, "rto=2": 6})
     assert everywhere.text("buffer") == "small, large (2 of 3)"
+
+
+def test_what_is_said_to_be_published_must_change_nothing() -> None:
+    one = mapped({"queue=2": 1})
+    with pytest.raises(InputError, match="factor buffer: usual = usual: is not what its scenarios have"):
+        one.along(BUFFER)
+
+
+def test_values_that_are_not_known_are_nowhere_near() -> None:
+    one = mapped({"queue=3": 3, "delay=1": float("nan")})
+    assert [factor.name for factor in one.strongest()] == ["buffer", "timer"]
+    one = mapped({"queue=3": 9, "delay=1": 7, "rto=2": 8})
+    assert [factor.name for factor in one.strongest()] == ["buffer", "timer"], "deeper in the band"
 
 
 def test_a_factor_that_no_run_has_is_an_error() -> None:
@@ -113,10 +127,20 @@ def test_a_map_is_read_with_a_claim_for_each_factor_and_one_for_two_together(tmp
     assert "X-M" in read.experiments
     mistakes: list[tuple[str, str, Any]] = [
         ('usual = "30 KB"', 'usual = "40 KB"', "factor buffer: usual = 40 KB: not one of its settings"),
-        ('of = "X-E1.gain"', 'of = "X-E1.loss"', "map: of = X-E1.loss: no claim with a band"),
+        ('of = "X-E1.gain"', 'of = "X-E1.loss"', "map of X-E1.loss: of: no claim with a band"),
+        ('of = "X-E1.gain"\nseeds', "seeds", "map of None: of: missing"),
+        ("seeds = 5", "seeds = 5\nseed = 5", "map of X-E1.gain: seed: there is no such key"),
+        ('usual = "one"', "", "factor file: usual: missing"),
+        (', "60 KB" = "drop-tail:60000B"', "", "factor buffer: settings: expected at least two"),
+        (
+            "[[map]]",
+            '[[map]]\nof = "X-E1.gain"\nseeds = 5\nfactors = ["file", "buffer"]\n[[map]]',
+            "another map",
+        ),
         ('["buffer", "file"]', '["buffer"]', "factors: expected at least two"),
         ('["buffer", "file"]', '["buffer", "disk"]', "factors = disk: there is no such factor"),
         ('key = "define.queue"', 'keys = "define.queue"', "factor buffer: keys: there is no such key"),
+        ('key = "define.queue"', "", "factor buffer: settings.30 KB: expected keys with values"),
     ]
     for before, after, told in mistakes:
         file.write_text(CLAIMS.replace(before, after))

@@ -99,7 +99,8 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
     else:
         _shade(axes, panel.band)
     if panel.usual is not None:
-        axes.axvline(panel.usual, **style.look("", 0, {"": style.BASE}).line, lw=1, ls=":", zorder=0)
+        grey = style.LOOKS[style.BASE].colour
+        axes.axvline(panel.usual, color=grey, linewidth=1, linestyle=":", zorder=0)
 
 
 def _shade(axes: Axes, band: tuple[float, float]) -> None:

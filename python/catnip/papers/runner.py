@@ -92,7 +92,10 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
         raise InputError(f"{request.paper}: {next(iter(missing))}")
     present = {one.experiment for one in chosen if one.id in measured}
     done = [id for id in ids if id in present]
-    whole = request.chosen is None and done == list(stated.experiments) and not missing
+    mapped = {maps.experiment(one) for one in stated.maps}
+    all_but_maps = [id for id in stated.experiments if id not in mapped]
+    is_all = [id for id in done if id not in mapped] == all_but_maps
+    whole = request.chosen is None and is_all and not missing
     drawn = {figure: id for id in reversed(done) for figure in reversed(stated.figures.get(id, ()))}
     values = Values(
         paper=request.paper,
@@ -245,14 +248,14 @@ def _drawn_map(paper: "Paper", runs: "Runs", stated: Claims, one: Map) -> Figure
         band, usual = (mapped.band.low, mapped.band.high), names.index(factor.usual)
         shown.append(Panel(factor.name, factor.name, "", [line], names, band=band, usual=usual))
     says = f"{claim.says[:1].upper()}{claim.says[1:]}"
-    how = f"One factor at a time, {one.seeds} runs each. Shaded: the band. Dotted: as published."
+    how = f"One factor at a time, {mapped.seeds} runs each. Shaded: the band. Dotted: as published."
     return Figure(
         name=f"map-{one.of.lower().replace('.', '-').replace('_', '-')}",
         title=f"Where it holds: {one.of}",
         caption=f"{says}. {how}",
         svg=panels(says, shown),
         experiment=maps.experiment(one),
-        seeds=runs.first_seeds(one.seeds),
+        seeds=runs.first_seeds(mapped.seeds),
     )
 
 
@@ -284,8 +287,8 @@ class Evaluator:
             self._runs.sample = 1
             if computed.quantity == maps.QUANTITY:
                 mapped = _mapped(self._paper, self._runs, self._stated, computed.arguments["of"])
-                self._runs.count_sample(mapped.map.seeds)
                 ours: Any = mapped.text(computed.arguments["factor"])
+                self._runs.count_sample(mapped.seeds)
             else:
                 ours = self._paper.measured[computed.quantity](self._runs, **computed.arguments)
             size = ours.n if isinstance(ours, Interval) else self._runs.sample

@@ -33,7 +33,7 @@ class Runs:
     changes: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     """Keys of all scenarios with values that replace theirs, as in a map."""
     is_changed: bool = field(default=False, init=False)
-    """True once a scenario was run with `changes`."""
+    """True once a scenario was run with `changes` that are not empty."""
     sample: int = field(default=1, init=False)
     """Largest number of seeds of any result requested since the last reset of this attribute to 1."""
     _cache: dict[object, tuple[Any, int]] = field(default_factory=dict, init=False)
@@ -88,7 +88,7 @@ class Runs:
         """
         seeds = list(seeds) or self.seeds(name)
         self.count_sample(len(seeds))
-        changes, self.is_changed = (*self.changes, *changes), True
+        changes, self.is_changed = (*self.changes, *changes), bool(self.changes)
         scenario = paths.scenario(name, changes)
         needed = [*tables, "runs"]
 
@@ -119,7 +119,7 @@ class Runs:
         scenario = paths.scenario(name, self.changes)
         report = self.progress.task(label or scenario.id)
         self.count_sample(len(seeds))
-        self.is_changed = True
+        self.is_changed = bool(self.changes)
         results = {}
         changes = (self.changes,) if self.changes else ()
         for done, variant in enumerate(scenario.variants, 1):
@@ -145,8 +145,8 @@ class Runs:
         return dict(zip(jobs, side_by_side(made, at_once, report), strict=True))
 
     def changed(self, changes: tuple[tuple[str, str], ...], seeds: int) -> Self:
-        """Returns runs with other values of these keys, and `seeds` seeds unless it is a quick run."""
-        count = None if self.quick else seeds
+        """Returns runs with other values of these keys, and `seeds` seeds unless others are asked for."""
+        count = self.seed_count or (None if self.quick else seeds)
         return type(self)(
             self.quick, count, self.first_seed, self.progress, parts=self.parts, changes=changes
         )

@@ -142,6 +142,8 @@ class Claims:
 
 
 MOST_SENTENCES = 10
+NO_SENTENCE = {"changed", "oracle", "level"}
+"""Sources of bands of claims that do not judge the paper: they explain, or hold us against a simulator."""
 
 
 def read(path: Path) -> Claims:
@@ -183,18 +185,11 @@ def read(path: Path) -> Claims:
 
 def _maps(path: Path, document: Mapping[str, Any], stated: Mapping[str, Statement]) -> list[Map]:
     known = maps.factors(path, document.get("factor", {}))
-    drawn = []
-    for entry in document.get("map", []):
-        of = entry["of"]
-        if of not in stated or not stated[of].band:
-            raise InputError(f"{path}: map: of = {of}: no claim with a band")
-        for name in entry["factors"]:
-            if name not in known:
-                raise InputError(f"{path}: map of {of}: factors = {name}: there is no such factor")
-        if len(entry["factors"]) < 2:
-            raise InputError(f"{path}: map of {of}: factors: expected at least two")
-        drawn.append(Map(of, entry["seeds"], [known[name] for name in entry["factors"]]))
-    return drawn
+    read = maps.maps(path, document.get("map", []), known)
+    for one in read:
+        if one.of not in stated or not stated[one.of].band:
+            raise InputError(f"{path}: map of {one.of}: of: no claim with a band")
+    return read
 
 
 def rows_of(one: Map) -> list[Statement]:
@@ -219,7 +214,7 @@ def _sentences(
     path: Path, entries: Sequence[Mapping[str, Any]], stated: Iterable[Statement]
 ) -> tuple[Sentence, ...]:
     """Returns the sentences of a paper with the claims that judge them, which have bands."""
-    judging = [one.id for one in stated if one.band]
+    judging = [one.id for one in stated if one.band and one.source not in NO_SENTENCE]
     sentences = []
     for entry in entries:
         if unknown := set(entry) - {"says", "by", "where"}:
