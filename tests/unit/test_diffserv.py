@@ -100,7 +100,7 @@ class FixedRuns:
     def of(self, _name: str, variant: str, *_others: str) -> Result:
         return self.results[variant]
 
-    first_of_tree, first = tree, of
+    first_of_tree, first, whole = tree, of, of
 
 
 def runs_of(**results: Result) -> TreeRuns:

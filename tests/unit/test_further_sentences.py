@@ -56,9 +56,9 @@ def test_what_hosts_gain_is_the_mean_over_the_pages_of_their_groups() -> None:
 
     # Of the groups a and b 2 and 4 s on average in the two runs, without marks 4 and 8 s.
     marked = result((1, "a", 1), (1, "b", 3), (2, "a", 5), (2, "b", 3), (1, "c", 99))
-    nobody = result((1, "a", 4), (1, "b", 4), (2, "a", 6), (2, "b", 10), (1, "c", 1))
-    runs: Any = SimpleNamespace(of=lambda _scenario: {"marked": marked, "nobody": nobody})
-    assert pages.hosts_gain_pct(runs, "marked", "nobody", ["a", "b"]).mean == approx(50)
+    none = result((1, "a", 4), (1, "b", 4), (2, "a", 6), (2, "b", 10), (1, "c", 1))
+    runs: Any = SimpleNamespace(of=lambda _scenario: {"marked": marked, "none": none})
+    assert pages.hosts_gain_pct(runs, "marked", "none", ["a", "b"]).mean == approx(50)
 
 
 def test_a_reset_is_a_timeout_of_a_window_above_one_segment() -> None:

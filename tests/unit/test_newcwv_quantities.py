@@ -552,6 +552,11 @@ def test_bursts_of_a_capture_and_of_a_run_are_counted_if_they_have_no_counterpar
     # One has another size, one another duration, and one is missing.
     changed = bursts_of((1, 0.5, 901), (2, 0.6, 900))
     assert captured.off(changed, of_run) == 5
+    # A burst that was found twice has one counterpart.
+    twice = bursts_of((1, 0.5, 900), (1, 0.5, 900))
+    assert captured.off(twice, of_run) == captured.off(of_run, twice) == 3
+    later = of_run | {"idle_s": of_run["idle_s"] + 0.1}
+    assert captured.off(later, of_run) == 6
     runs = runs_with({("captured", NEW_CWV): (of_run, changed)})
     assert captured.bursts_of_capture_off(runs, NEW_CWV) == "5"
     # Silences of 1, 2 and 9 s.

@@ -32,7 +32,9 @@ NAMED = {
     # The user account of Linux.
     "tests/system/test_way_out.py",
     # The name of a variant, which is a key in crates/lab/tests/fingerprints.txt and in
-    # validation/diffserv.md.
+    # validation/.
+    "python/catnip/papers/catnip/claims.toml",
+    "python/catnip/papers/catnip/scenarios/catnip-e19.toml",
     "python/catnip/papers/diffserv/beyond.py",
     "python/catnip/papers/diffserv/claims.toml",
     "python/catnip/papers/diffserv/scenarios/diffserv-random.toml",

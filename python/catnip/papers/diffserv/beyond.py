@@ -249,6 +249,7 @@ def _version(runs: TreeRuns, scheme: str, recovery: str) -> Result:
 
 def throughputs(runs: TreeRuns, scheme: str, rate_mbps: float) -> list[list[Floats]]:
     """Returns the throughput of each long transfer in each sample, bit/s, by run and user."""
+    runs.require_whole()
     variant = f"{scheme} / rate={rate_mbps:g}Mbit"
     return runs.cached(("throughputs", variant), lambda: _throughputs(runs, variant))
 

@@ -213,9 +213,13 @@ class TreeRuns(Runs):
 
     def whole(self, name: str, *variants: str) -> Result:
         """Returns the results of the first given variant of the whole tree; a quick run has none of them."""
+        self.require_whole()
+        return self.of(name, *variants)
+
+    def require_whole(self) -> None:
+        """Raises `Unavailable` in a quick run."""
         if self.quick:
             raise Unavailable("a quick run has a fifth of the tree, without its variants")
-        return self.of(name, *variants)
 
     def _at(
         self, name: str, scheme: str, rate_mbps: float, rates: Sequence[float], smaller: int = 1

@@ -21,6 +21,7 @@ measured = Quantities()
 SCENARIO = "newcwv-short"
 """Scenario of five minutes of the paper's Web traffic, short enough for a capture."""
 CLOSE_S = 1e-6
+TIMES = ("start_s", "time_s", "idle_s")
 SAME = ("first_byte", "bytes", "sent", "retransmitted", "number")
 
 
@@ -28,7 +29,8 @@ SAME = ("first_byte", "bytes", "sent", "retransmitted", "number")
 def bursts_of_capture_off(runs: BurstRuns, variant: str) -> str:
     """Number of bursts that a capture at the server and the table of bursts do not have in common.
 
-    A burst is the same if its times differ by less than 1 us and its bytes and packets not at all.
+    A burst is the same if its times and its idle period differ by less than 1 us, its bytes and packets
+    not at all; each burst is the counterpart of at most one.
     """
     captured, of_run = _both(runs, variant)
     runs.sample = len(of_run["start_s"])
@@ -43,15 +45,17 @@ def idle_above_pct(runs: BurstRuns, variant: str, idle_s: float) -> Interval:
 
 
 def off(one: Rows, other: Rows) -> int:
-    """Returns the number of bursts of two tables that have no counterpart in the other."""
-    pairs = 0
-    for at, start_s in enumerate(one["start_s"]):
-        alike = np.abs(other["start_s"] - start_s) < CLOSE_S
-        alike &= np.abs(other["time_s"] - one["time_s"][at]) < CLOSE_S
+    """Returns the number of bursts of two tables that have no counterpart of their own in the other."""
+    free = np.ones(len(other["start_s"]), dtype=bool)
+    for at in range(len(one["start_s"])):
+        alike = free.copy()
+        for name in TIMES:
+            alike &= np.abs(other[name] - one[name][at]) < CLOSE_S
         for name in SAME:
             alike &= other[name] == one[name][at]
-        pairs += int(alike.any())
-    return len(one["start_s"]) + len(other["start_s"]) - 2 * pairs
+        free[np.flatnonzero(alike)[:1]] = False
+    alone = int(free.sum())
+    return len(one["start_s"]) - (len(free) - alone) + alone
 
 
 def _both(runs: BurstRuns, variant: str) -> tuple[Rows, Rows]:

@@ -64,5 +64,4 @@ def _videos(runs: BurstRuns, scenario: str, variant: str) -> Rows:
         report = runs.progress.task(f"videos, {scenario}")
         return runs.run(scenario, names, ["videos"], report)["videos"]
 
-    rows = select(runs.cached(("videos", scenario), run), names.index(variant))
-    return where(rows, ~np.isnan(rows["time_s"]))
+    return select(runs.cached(("videos", scenario), run), names.index(variant))
