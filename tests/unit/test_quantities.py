@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -279,6 +280,16 @@ def test_the_smallest_gain_has_an_interval_that_holds_for_every_point_at_once() 
     least = marking.smallest_gain_pct(trials)
     assert least.mean == pytest.approx(25)
     assert least.low < gain.low
+
+
+def test_a_model_is_compared_with_transfers_that_lose_each_of_their_packets_in_turn() -> None:
+    # Of the check values: 12 packets take 1.1 s without loss, 2.1 s if one is lost at any place.
+    times = {f"packets=12 / loss=packets:{place}": np.array([2.1, 4.2]) for place in range(1, 13)}
+    times["packets=12 / loss=packets:6"] = np.array([2.1 * 13, 4.2])
+    times["packets=12 / loss=packets:13"] = np.array([1.1, 1.1])
+    trials: Any = SimpleNamespace(of=lambda _name, _count: times)
+    assert hysteresis_components.over_sikdar(trials, 12, 0).mean == pytest.approx(1)
+    assert hysteresis_components.over_sikdar(trials, 12, 1).mean == pytest.approx(2, rel=1e-4)
 
 
 def test_shapes_are_told_apart() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from catnip.papers.rows import Rows, where
 measured = Quantities()
 
 LONG_FLOWS = 20
+ONE_LOSS_TRIALS = 200
+RARE = 1e-6
+"""Loss probability at which a transfer loses one packet or none."""
 MSS = int(number("hysp01"))
 ROUND_TRIP_S = number("hysp02") / 1e3
 LINK_BPS = number("hysp05") * 1e6
@@ -222,6 +225,25 @@ def goodput_off_pftk_pct(trials: Trials, loss_pct: float) -> Interval:
     sample = next(t for name, t in times.items() if float(name.rpartition(":")[2]) == loss_pct / 100)
     predicted = float(models.pftk_throughput(loss_pct / 100))
     return stats.magnitude(stats.shifted(stats.mean(20_000 / sample / predicted), -1)) * 100
+
+
+@measured
+def over_sikdar(trials: Trials, packets: int, lost: Literal[0, 1]) -> Interval:
+    """HYS-S5: simulated time of transfers that lose one packet, each in turn, or none, over the model."""
+    times = trials.of("hysteresis-one-loss", ONE_LOSS_TRIALS)
+    # What is lost beyond the end of a transfer is not of it.
+    places = range(1, packets + 1) if lost else [packets + 1]
+    mean_s = np.mean([times[f"packets={packets} / loss=packets:{place}"] for place in places], axis=0)
+    return stats.mean(mean_s / _sikdar_s(packets, lost))
+
+
+def _sikdar_s(packets: int, lost: Literal[0, 1]) -> float:
+    """Returns the time of a transfer in Sikdar's model with one or no packet lost, s."""
+    without_s = float(models.sikdar_threecase(packets, 0.0, T0_s=1.0))
+    if not lost:
+        return without_s
+    none, one = (1 - RARE) ** packets, packets * RARE * (1 - RARE) ** (packets - 1)
+    return (float(models.sikdar_threecase(packets, RARE, T0_s=1.0)) - none * without_s) / one
 
 
 @measured
