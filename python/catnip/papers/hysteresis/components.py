@@ -237,6 +237,13 @@ def over_sikdar(trials: Trials, packets: int, lost: Literal[0, 1]) -> Interval:
     return stats.mean(mean_s / _sikdar_s(packets, lost))
 
 
+@measured
+def over_sikdar_quick_acks(trials: Trials, packets: int) -> Interval:
+    """HYS-S5: as `over_sikdar` without loss; the receiver waits 5 ms with an ACK, the model not at all."""
+    times_s = trials.of("hysteresis-quick-acks", ONE_LOSS_TRIALS)[f"packets={packets}"]
+    return stats.mean(times_s / float(models.sikdar_threecase(packets, 0.0, delack_s=0.0)))
+
+
 def _sikdar_s(packets: int, lost: Literal[0, 1]) -> float:
     """Returns the time of a transfer in Sikdar's model with one or no packet lost, s."""
     without_s = float(models.sikdar_threecase(packets, 0.0, T0_s=1.0))
