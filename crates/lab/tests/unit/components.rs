@@ -13,9 +13,11 @@ fn components_stay_within_their_limits_and_measure_what_the_reproduction_reports
 }
 
 fn checks(seed: u64) -> Vec<Check> {
-    let good =
-        violations(|limit, rng| CatnipQueue::good(limit, VictimRule::Random, rng), Priority::High, seed);
-    let bad = violations(|limit, rng| CatnipQueue::bad(limit, VictimRule::Random, rng), Priority::Low, seed);
+    let victims = Rng::new(seed, Stream::Victim(0));
+    let good = CatnipQueue::good(NINE, VictimRule::Random, victims.clone());
+    let bad = CatnipQueue::bad(NINE, VictimRule::Random, victims.clone());
+    let law = RedLaw::new(red_parameters(0.2), RATE, Rng::new(seed, Stream::Queue(0)));
+    let red = Red::new(NINE, law).with_victims(VictimRule::Random, victims);
     vec![
         Check {
             id: "CAT-S8",
@@ -26,7 +28,7 @@ fn checks(seed: u64) -> Vec<Check> {
         Check {
             id: "CAT-S9",
             claim: "HIGH drops while a LOW packet waited or there was room",
-            value: good,
+            value: violations(good, Priority::High, Early::Never, seed),
             limit: 0.0,
         },
         Check {
@@ -38,13 +40,19 @@ fn checks(seed: u64) -> Vec<Check> {
         Check {
             id: "CAT-S10",
             claim: "LOW drops while a HIGH packet waited or there was room",
-            value: bad,
+            value: violations(bad, Priority::Low, Early::Never, seed),
             limit: 0.0,
         },
         Check {
             id: "CAT-S11",
             claim: "arrivals before the first substitution at which RED and CATNIP-RED differ",
             value: red_differences(seed),
+            limit: 0.0,
+        },
+        Check {
+            id: "CAT-S11",
+            claim: "HIGH drops by CATNIP-RED while a LOW packet waited",
+            value: violations(red, Priority::High, Early::Allowed, seed),
             limit: 0.0,
         },
         Check {
@@ -70,12 +78,17 @@ fn packet(body: u32, high: bool) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
-/// Returns the number of violations by a CATNIP queue under random arrivals and departures. A violation is a departure out of order, or the
-/// drop of a protected packet although there was free space or another packet to drop.
-fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priority, seed: u64) -> f64 {
-    const LIMIT: NonZeroU32 = NonZeroU32::new(9).unwrap();
+/// Whether a queue drops packets although there is room.
+#[derive(Clone, Copy, PartialEq)]
+enum Early {
+    Never,
+    Allowed,
+}
+
+/// Returns the number of violations by a queue of nine packets under random arrivals and departures. A violation is a departure out of order,
+/// or the drop of a protected packet although there was another packet to drop, or free space and no `early` drops.
+fn violations(mut queue: impl QueueDiscipline, protected: Priority, early: Early, seed: u64) -> f64 {
     let mut random = Rng::new(seed, Stream::Workload(1));
-    let mut queue = build(LIMIT, Rng::new(seed, Stream::Victim(0)));
     let mut waiting: Vec<Packet> = Vec::new();
     let mut violations = 0;
     for body in 0..100_000 {
@@ -83,10 +96,10 @@ fn violations(build: impl Fn(NonZeroU32, Rng) -> CatnipQueue, protected: Priorit
         let mut lost = Lost::default();
         queue.enqueue(Time::ZERO, arrival, &mut lost);
         let other_waits = waiting.iter().any(|p| p.dscp.priority() != protected);
-        let was_full = waiting.len() == LIMIT.get() as usize;
+        let had_room = waiting.len() < NINE.get() as usize && early == Early::Never;
         waiting.push(arrival);
         if let Some(gone) = lost.0 {
-            violations += u32::from(gone.dscp.priority() == protected && (other_waits || !was_full));
+            violations += u32::from(gone.dscp.priority() == protected && (other_waits || had_room));
             waiting.retain(|p| p.body != gone.body);
         }
         if random.chance(0.8) {
@@ -129,6 +142,7 @@ fn red_parameters(weight: f64) -> RedParameters {
 }
 
 const EIGHT: NonZeroU32 = NonZeroU32::new(8).unwrap();
+const NINE: NonZeroU32 = NonZeroU32::new(9).unwrap();
 const TEN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 const RATE: Rate = Rate::from_bits_per_second(1_500_000).unwrap();
 
