@@ -40,9 +40,10 @@ PAGE_SETS = {"ten": TEN, "mix": MIX}
 
 BASE = "as Linux does"
 HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no file transfer"
+TWO_HOSTS = "pages from two hosts"
 DROP_TAIL, FQ_CODEL = "DropTail", "FQ-CoDel"
 CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
-BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE")
+BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE", "CAKE, dual-dsthost")
 """Queues that ignore CATNIP's marks."""
 QUEUES = (DROP_TAIL, *CONTEXT, *BLIND)
 
@@ -96,4 +97,5 @@ def _of_traffic() -> Mapping[str, Changes]:
         UNMARKED: [("define.handshake", "low")],
         HALF: [("define.others", "none")],
         ALONE: [("traffic.file", "none")],
+        TWO_HOSTS: [("node.server.count", "1"), ("node.other-server.count", "1")],
     }
