@@ -18,7 +18,7 @@ from catnip.base import paths
 from catnip.base.progress import Progress
 from catnip.papers import reference, runner
 from catnip.papers.today import quantities
-from catnip.papers.today.cells import BASE, PAGE_SETS, QUEUES, STEPS, step
+from catnip.papers.today.cells import BASE, BEYOND, BEYOND_QUEUES, LOSSES, PAGE_SETS, QUEUES, STEPS, step
 from catnip.papers.today.runs import MARKED, OLD, OLD_QUEUES, OLD_VARIANT, CellRuns, Pages, Result, reduced
 
 TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
@@ -54,13 +54,25 @@ def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one
     assert len(texts) == len(where.cells())
 
 
+def test_a_cell_beyond_single_factors_runs_behind_the_queues_that_are_compared() -> None:
+    for name in BEYOND:
+        changes, queues = PAGE_SETS["ten"].cell(name)
+        assert queues == BEYOND_QUEUES
+        assert set(BEYOND_QUEUES) <= set(paths.scenario("today", changes).variants)
+    # Bursts of four packets on average, as many packets lost as by themselves.
+    for name, share in (("1 % lost in bursts", 0.01), ("5 % lost in bursts", 0.05)):
+        to_bad = float(LOSSES[name].partition("to_bad=")[2].partition(",")[0])
+        assert to_bad / (to_bad + 0.25) == approx(share, rel=1e-3)
+
+
 def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
     stated = runner.data("today").statements
     for name, page_set in PAGE_SETS.items():
         claimed = {
             one.ours.arguments.get("cell") for one in stated if one.ours.arguments.get("page_set") == name
         }
-        assert claimed - {None} == set(page_set.cells())
+        beyond = set(BEYOND) if name == "ten" else set()
+        assert claimed - {None} == set(page_set.cells()) | beyond
         (tail,) = (
             one
             for one in stated

@@ -33,6 +33,11 @@ class PageSet:
         """Returns the changes of each cell by its name; the first cell is the base, without changes."""
         return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
 
+    def cell(self, name: str) -> tuple[Changes, Sequence[str]]:
+        """Returns the changes of a cell, of one of `BEYOND` too, and the queues behind which it runs."""
+        cells = self.cells()
+        return (cells[name], QUEUES) if name in cells else (BEYOND[name], BEYOND_QUEUES)
+
 
 TEN = PageSet("today", "the ten pages", 50, 20, (10, 90), 30)
 MIX = PageSet("today-mix", "pages of today", 100, 10, (10, 180), 60)
@@ -46,6 +51,8 @@ CONTEXT = ("CATNIP-Good", "CATNIP-RED", "three-level RED")
 BLIND = ("RED", "CoDel", FQ_CODEL, "PIE", "DualPI2", "CAKE", "CAKE, dual-dsthost")
 """Queues that ignore CATNIP's marks."""
 QUEUES = (DROP_TAIL, *CONTEXT, *BLIND)
+
+BEYOND_QUEUES = (DROP_TAIL, "CATNIP-Good", "CATNIP-RED", FQ_CODEL, "DualPI2")
 
 STEPS: Mapping[str, Changes] = {
     "the paper's hosts": (),
@@ -64,6 +71,29 @@ STEPS: Mapping[str, Changes] = {
 }
 """Changes to the hosts of 2002 that each step adds to those of the preceding steps, by the step's name.
 Packets have 512 bytes until the last step."""
+
+LOSSES = {
+    "0.1 % lost": "bernoulli:0.001",
+    "1 % lost": "bernoulli:0.01",
+    "5 % lost": "bernoulli:0.05",
+    "1 % lost in bursts": "gilbert-elliott:to_bad=0.002525,to_good=0.25,loss_bad=1",
+    "5 % lost in bursts": "gilbert-elliott:to_bad=0.01316,to_good=0.25,loss_bad=1",
+}
+"""Losses behind the line's queue, whatever the marks; bursts have four packets on average."""
+BESIDE_PRAGUE = "others by Prague"
+BEYOND: Mapping[str, Changes] = {
+    **{name: [("link.line.there.loss", loss)] for name, loss in LOSSES.items()},
+    **{
+        f"{name}, without RACK": [("link.line.there.loss", loss), ("tcp.recovery", "sack")]
+        for name, loss in LOSSES.items()
+    },
+    BESIDE_PRAGUE: [
+        ("traffic.other.tcp.control", "prague"),
+        ("traffic.other.tcp.ecn", "l4s"),
+        ("traffic.other.tcp.pacing", "rate:1"),
+    ],
+}
+"""Cells that a hostile reader asks for: lossy lines with and without RACK-TLP, and senders of two kinds."""
 
 
 def step(name: str) -> Changes:

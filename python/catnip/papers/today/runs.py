@@ -12,7 +12,7 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.papers.rows import Rows, where
 from catnip.papers.runs import Runs
-from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PAGE_SETS, QUEUES, PageSet, step
+from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PAGE_SETS, PageSet, step
 
 TABLES = ("transfers", "groups", "ports")
 MARKED, OTHERS, FILE = "web", "other", "file"
@@ -93,13 +93,14 @@ class CellRuns(Runs):
     def _cell(self, page_set: PageSet, name: str) -> Mapping[str, Result]:
         report = self.progress.task(f"{page_set.says}: {name}")
         counted_s, changes = page_set.lasting(QUICK if self.quick else 1)
-        changes = [*page_set.cells()[name], *(changes if self.quick else ())]
-        tables = self.run(page_set.scenario, QUEUES, TABLES, report, changes)
-        parts = {table: measures.by_variant(tables[table], len(QUEUES)) for table in TABLES}
+        of_cell, queues = page_set.cell(name)
+        changes = [*of_cell, *(changes if self.quick else ())]
+        tables = self.run(page_set.scenario, queues, TABLES, report, changes)
+        parts = {table: measures.by_variant(tables[table], len(queues)) for table in TABLES}
         seeds = self.seeds(page_set.scenario)
         return {
             queue: reduced({table: part[index] for table, part in parts.items()}, seeds, counted_s)
-            for index, queue in enumerate(QUEUES)
+            for index, queue in enumerate(queues)
         }
 
     def _old(self, name: str, queue: str) -> Floats:
