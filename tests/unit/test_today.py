@@ -62,7 +62,7 @@ def test_a_cell_beyond_single_factors_runs_behind_the_queues_that_are_compared()
     # Bursts of four packets on average, as many packets lost as by themselves.
     for name, share in (("1 % lost in bursts", 0.01), ("5 % lost in bursts", 0.05)):
         to_bad = float(LOSSES[name].partition("to_bad=")[2].partition(",")[0])
-        assert to_bad / (to_bad + 0.25) == approx(share, rel=1e-3)
+        assert to_bad / (to_bad + 0.25) == pytest.approx(share, rel=1e-3)
 
 
 def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
