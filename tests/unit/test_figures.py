@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from catnip.analysis.interval import Interval
-from catnip.figures import bursts, ccdf, pages, style
+from catnip.figures import bursts, ccdf, lines, pages, style
 from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.papers.diffserv.figures import COMPARED
 from catnip.papers.diffserv.runs import SCHEMES
@@ -23,12 +25,17 @@ REFERENCED = pages.Series(
     paper_mean=TENTHS, paper_sd=TENTHS, ns2_mean=TENTHS, ns2_low=TENTHS, ns2_high=TENTHS, ns2_sd=TENTHS,
 )  # fmt: skip
 ABOVE = ccdf.Curve("RED", np.array([0.0, 1.0, 2.0]), [Interval(p, p - 0.1, p + 0.1, 5) for p in (1, 0.5, 0)])
+MAPPED = lines.Panel(
+    "buffer", "", "", [lines.Line("gain", range(2), [5, 9], [4, 8], [6, 10], dots=True)], ["15 KB", "30 KB"],
+    band=(-25, 0), usual=1,
+)  # fmt: skip
 DRAWN: dict[str, Callable[[], str]] = {
     "profile": lambda: single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
     "sequence": lambda: sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
     "one panel": lambda: sequence_plots([("Reno", [0.0, 0.1], [0, 1])]),
     "bars": lambda: pages.page_bars("Faster", [SERIES, REFERENCED]),
     "ccdf": lambda: ccdf.ccdf_panels("Late", [ccdf.Panel("Pages", [ABOVE], (1,))], "page time, s"),
+    "map": lambda: lines.panels("Gain", [MAPPED, MAPPED]),
     "rates": lambda: ccdf.over_rates("Files", [1, 2, 3], {"RED": ABOVE.share}, "Mbit/s", "files per second"),
 }
 
@@ -133,3 +140,18 @@ def test_legends_name_only_what_is_drawn() -> None:
     assert "paper" not in alone
     assert "ns-2" not in alone
     assert "paper" in DRAWN["bars"]()
+
+
+@pytest.mark.parametrize("band", [(-25, 0), (15, np.inf), (-np.inf, 0)])
+def test_a_band_is_in_view_wherever_the_values_lie(band: tuple[float, float]) -> None:
+    axes = Figure().subplots()
+    lines._draw(axes, replace(MAPPED, band=band), ["gain"])
+    low, high = axes.get_ylim()
+    shaded = next(patch for patch in axes.patches).get_extents().transformed(axes.transData.inverted())
+    assert low < 4
+    assert high > 10
+    for edge, has in zip(band, (shaded.y0, shaded.y1), strict=True):
+        assert has == pytest.approx(edge if np.isfinite(edge) else (low if edge < 0 else high))
+        assert low <= has <= high
+    assert shaded.height > 0.05 * (high - low)
+    assert [line.get_linestyle() for line in axes.lines if np.array_equal(line.get_xdata(), [1, 1])] == [":"]

@@ -153,6 +153,15 @@ def test_a_verdict_follows_from_value_and_band(
     assert (evaluated.verdict, evaluated.band) == (verdict, band)
 
 
+def test_a_run_without_maps_is_a_whole_one_and_one_without_an_experiment_is_not() -> None:
+    stated = runner.data("newcwv")
+    done = [id for id in stated.experiments if id != "CWV-M"]
+    assert "CWV-M" in stated.experiments
+    assert runner.is_whole(stated, done)
+    assert runner.is_whole(stated, list(stated.experiments))
+    assert not runner.is_whole(stated, done[1:])
+
+
 def test_what_others_have_stands_beside_ours() -> None:
     evaluated = evaluate(stated("oracle_range", True), Interval(2, 1, 3, 30), 2.5, [1.0, 4.0])
     assert (
