@@ -14,7 +14,17 @@ import pytest
 from catnip import api
 from catnip.base import programs
 from catnip.papers.linux.runs import capturing, device
-from catnip.papers.linux.windows import DELAY_MS, NEW_CWV, PORT, SEGMENT, burst, ends, simulated
+from catnip.papers.linux.windows import (
+    DELAY_MS,
+    NEW_CWV,
+    PORT,
+    SEGMENT,
+    burst,
+    ends,
+    read_windows,
+    simulated,
+)
+from catnip.papers.rows import where
 
 REASON = programs.cannot_control() or programs.cannot_mark()
 # Controllers belong to the whole kernel, so the tests would see the controllers of other agents.
@@ -48,6 +58,50 @@ def test_the_window_of_newcwv_is_that_of_the_simulator_on_the_same_path(lost: st
     kernel = np.array([before for before, _ in windows[1:]], dtype=float)
     ours = np.array(ends(simulated(NEW_CWV, sizes, 2.0, lost), len(sizes)))
     assert np.all(np.abs(kernel / ours - 1) <= BAND), (kernel, ours)
+
+
+def test_the_table_of_windows_has_every_event_with_the_pipe_ack_and_phase_of_the_simulator(
+    tmp_path: Path,
+) -> None:
+    table, sizes = tmp_path / "windows.csv", [200_000] * 3
+    burst("catnip_newcwv", sizes, 2.0, windows=table, up="loss=packets:60")
+    kernel = read_windows(table)
+    assert list(kernel["event"].astype(int)) == list(range(len(kernel["event"])))
+    assert (np.diff(kernel["time_s"]) > 0).all()
+    assert set(kernel["local_port"]) == {str(PORT)}
+    assert list(kernel["kind"]).count("start") == 3
+    congestion, recovered = (list(kernel["kind"]).index(kind) for kind in ("congestion", "recovered"))
+    assert congestion < recovered
+    assert np.isnan(kernel["ssthresh_bytes"][:congestion]).all()
+    assert np.isfinite(kernel["ssthresh_bytes"][recovered:]).all()
+    events = simulated(NEW_CWV, sizes, 2.0, "packets:60")
+    ours = where(events, events["kind"] == "ack")
+    for in_kernel, here in list(zip(*(at_silences(rows) for rows in (kernel, ours)), strict=True))[1:]:
+        assert kernel["pipe_ack_bytes"][in_kernel] == ours["pipe_ack_bytes"][here] > 0
+        assert kernel["phase"][in_kernel] == ours["phase"][here] == "validated"
+    starts = np.flatnonzero(kernel["kind"] == "start")
+    assert list(kernel["phase"][starts]) == ["validated", "non-validated", "non-validated"]
+
+
+def at_silences(rows: Any) -> list[int]:
+    """Returns the index of the last ACK before each silence, and of the last one."""
+    acks = np.flatnonzero(rows["kind"] == "ack")
+    return [*acks[np.flatnonzero(np.diff(rows["time_s"][acks]) > 1)], acks[-1]]
+
+
+def test_a_table_of_windows_that_exists_or_can_have_no_rows_is_bad_input(tmp_path: Path) -> None:
+    there = tmp_path / "windows.csv"
+    there.write_text("of another\n")
+    start = [str(programs.program(programs.AGENT)), "start", "--mark", "none", "--device", "lo", "--windows"]
+    for options, error in (
+        ([str(there)], f"error: {there}: cannot write it: File exists"),
+        ([str(tmp_path / "new.csv"), "--controllers", "none"], "error: --windows: no controllers"),
+    ):
+        refused = subprocess.run([*start, *options], capture_output=True, text=True, check=False)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith(error)
+    assert there.read_text() == "of another\n"
+    assert not (tmp_path / "new.csv").exists()
 
 
 def departures(capture: Path) -> Any:

@@ -23,6 +23,7 @@
 #include "law/eca.h"
 #include "law/last_window.h"
 #include "law/newcwv.h"
+#include "windows.h"
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked) __ksym;
@@ -42,6 +43,7 @@ struct control {
 	u32 round_end; /* sequence number whose ACK ends the round */
 	u32 saved_cwnd, saved_ssthresh; /* values before the kernel reduced an idle window; 0: no reduction */
 	u32 max_rate;  /* SO_MAX_PACING_RATE, bytes per second; U32_MAX: none */
+	u32 reported;  /* number of reported events */
 };
 
 struct {
@@ -82,6 +84,12 @@ static inline void apply_windows(struct tcp_sock *tp, const struct windows *befo
 		tp->snd_cwnd = segments_of(after->cwnd, mss_of(tp));
 	if (after->ssthresh != before->ssthresh)
 		tp->snd_ssthresh = segments_of(after->ssthresh, mss_of(tp));
+}
+
+static inline void report_windows(struct sock *sk, struct control *control, u64 now, u32 kind)
+{
+	struct windows windows = windows_of((struct tcp_sock *)sk);
+	report(sk, &windows, &control->newcwv, now, &control->reported, kind);
 }
 
 /* Limits the pacing rate, bytes per second. The kernel uses the lower of this limit and its own rate. */
@@ -186,6 +194,7 @@ static inline void init(struct sock *sk, u32 features)
 	control->round_end = tp->snd_nxt;
 	control->saved_cwnd = 0;
 	control->max_rate = U32_MAX;
+	control->reported = 0;
 }
 
 SEC("struct_ops")
@@ -232,6 +241,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 			grow(tp, acked, false);
 		if (control->features & PACED)
 			pace_window(sk, tp, control);
+		report_windows(sk, control, now, EVENT_ACK);
 		return;
 	}
 	if (control && control->features & ECA) {
@@ -270,6 +280,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	if (!control || !(control->features & NEWCWV))
 		return tp->snd_cwnd / 2 > 2 ? tp->snd_cwnd / 2 : 2;
 	u64 mss = mss_of(tp);
+	report_windows(sk, control, bpf_ktime_get_ns(), EVENT_CONGESTION);
 	u64 window = newcwv_on_congestion(&control->newcwv, tp->snd_cwnd * mss, tp->packets_out * mss);
 	control->retransmitted = tp->bytes_retrans;
 	return window == UNDEFINED ? half_of_flight(tp) : segments_of(window, mss);
@@ -298,12 +309,14 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		reduce_unused_window(tp, control, now);
 		if (control->features & PACED)
 			pace_window(sk, tp, control);
+		report_windows(sk, control, now, EVENT_START);
 		break;
 	}
 	case CA_EVENT_LOSS:
 		/* The retransmission timer has expired. ssthresh() does not receive this information. */
 		newcwv_reset(&control->newcwv, now);
 		tp->snd_ssthresh = half_of_flight(tp);
+		report_windows(sk, control, now, EVENT_TIMEOUT);
 		break;
 	case CA_EVENT_COMPLETE_CWR: {
 		u64 window = newcwv_on_recovered(&control->newcwv, now, tp->bytes_retrans - control->retransmitted);
@@ -311,6 +324,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 			tp->snd_cwnd = segments_of(window, mss_of(tp));
 			tp->snd_ssthresh = tp->snd_cwnd;
 		}
+		report_windows(sk, control, now, EVENT_RECOVERED);
 		break;
 	}
 	}

@@ -17,6 +17,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 #define BPF_F_NO_PREALLOC 1
@@ -27,6 +28,7 @@ enum bpf_map_type {
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86dd
 #define IPPROTO_TCP 6
+#define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
 #define EPERM 1
@@ -126,7 +128,15 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+struct in6_addr {
+	u8 bytes[16];
+};
+
 struct sock_common {
+	__be32 skc_daddr;
+	__be16 skc_dport;
+	u16 skc_num, skc_family;
+	struct in6_addr skc_v6_daddr;
 	possible_net_t skc_net;
 };
 

@@ -37,6 +37,7 @@ struct config {
 	u32 default_class;            /* class of connections that request none */
 	u32 best_class;               /* best class that processes without privileges may request */
 	struct thresholds max_thresholds; /* largest thresholds that processes without privileges may request */
+	u32 reports_windows;            /* 1: windows of newCWV senders are reported */
 	u8 codepoints[16];            /* by CODEPOINT */
 };
 
@@ -56,6 +57,28 @@ enum reason {
 	REASON_UNMARKED = 11,      /* not marked: an ACK without data, not TCP, or no local socket */
 	REASON_WASHED = 12,        /* not marked, and a mark set by a process was removed */
 	REASONS = 13,
+};
+
+/* Event at which windows are reported. The names are those of the agent's table. */
+enum window_event_kind {
+	EVENT_ACK = 0,
+	EVENT_START = 1,      /* the first packet after a silence */
+	EVENT_CONGESTION = 2, /* a loss, before the window is reduced */
+	EVENT_TIMEOUT = 3,
+	EVENT_RECOVERED = 4,  /* the end of a recovery */
+};
+
+/* Windows of a newCWV sender, bytes; UINT64_MAX: infinite, or not defined. The agent reads it by the offsets of its fields. */
+struct window_event {
+	u64 time; /* CLOCK_TAI, ns */
+	u64 cwnd, ssthresh, pipe_ack;
+	u32 number; /* of the event of its connection, from 0 */
+	u32 kind;   /* enum window_event_kind */
+	u32 is_validated;
+	u16 local_port, remote_port;
+	u32 family;
+	u8 remote[16]; /* address; the first four bytes with IPv4 */
+	u32 unused;
 };
 
 struct counter {

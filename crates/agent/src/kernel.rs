@@ -25,6 +25,8 @@ pub struct Setup {
     pub cgroup: PathBuf,
     /// Congestion controllers to register.
     pub controllers: Controllers,
+    /// True if the windows of newCWV senders are reported.
+    pub reports_windows: bool,
 }
 
 /// Congestion controllers to register. They are registered for the whole machine, not for a network namespace.
@@ -80,6 +82,11 @@ impl<'a> Attached<'a> {
         let network = network
             .map_err(|error| Failure::new("network", format!("cannot determine the namespace: {error}")))?;
         rodata.config = setup.policy.config(network);
+        rodata.config.reports_windows = setup.reports_windows.into();
+        open.maps
+            .window_events
+            .set_autocreate(setup.reports_windows)
+            .map_err(load("disable the windows of newCWV"))?;
         if setup.controllers == Controllers::None {
             let maps = &mut open.maps;
             for map in [&mut maps.newcwv, &mut maps.newcwv_p, &mut maps.eca, &mut maps.rbplw, &mut maps.eca_p]
@@ -150,6 +157,11 @@ impl<'a> Attached<'a> {
     /// Returns the names of the congestion controllers that this agent has registered.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
+    }
+
+    /// Returns the events of newCWV senders, if they are reported.
+    pub fn window_events(&self) -> &impl MapCore {
+        &self.skeleton.maps.window_events
     }
 
     /// Returns the packet counters of the marker, by reason and level.

@@ -3,6 +3,7 @@
 use crate::kernel::Attached;
 use crate::state::StateDir;
 use crate::statistics::{self, Count};
+use crate::windows::Table;
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::clock::since_1970;
 use nix::sys::signal::{SigSet, Signal};
@@ -52,6 +53,8 @@ pub struct Outputs {
     pub textfile: Option<PathBuf>,
     /// Interval between two outputs of the statistics.
     pub every: Duration,
+    /// File with the windows of newCWV senders, which was just created; `None` for no such file.
+    pub windows: Option<(PathBuf, File)>,
 }
 
 /// Length of the longest request, bytes.
@@ -95,23 +98,31 @@ pub fn serve(
     let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
     let every =
         Timespec { tv_sec: outputs.every.as_secs() as i64, tv_nsec: i64::from(outputs.every.subsec_nanos()) };
+    let windows = outputs.windows.take();
+    let table = windows.map(|(path, file)| Table::new(attached.window_events(), &path, file)).transpose()?;
     loop {
-        let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
+        fds.extend(table.as_ref().map(|table| PollFd::new(table.ready(), PollFlags::IN)));
         let ready = match poll(&mut fds, has_statistics.then_some(&every)) {
             Err(rustix::io::Errno::INTR) => continue,
             ready => ready.map_err(|error| Failure::new("agent", format!("cannot poll: {error}")))?,
         };
+        if let Some(table) = &table {
+            table.write();
+        }
         if ready == 0 {
             outputs.write(&attached.counts()?)?;
         } else if fds[1].revents().contains(PollFlags::IN) {
             break;
-        } else if let Ok((stream, _)) = listener.accept()
+        } else if fds[0].revents().contains(PollFlags::IN)
+            && let Ok((stream, _)) = listener.accept()
             && respond(stream, info, attached)?
         {
             break;
         }
     }
-    outputs.write(&attached.counts()?)
+    outputs.write(&attached.counts()?)?;
+    table.map_or(Ok(()), Table::close)
 }
 
 /// Answers a request. Returns true if the request ends the agent.

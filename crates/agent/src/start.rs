@@ -9,6 +9,7 @@ use catnip_agent::segments::Segments;
 use catnip_agent::serve::{AgentInfo, Outputs, Signals, listen, serve};
 use catnip_agent::settings::setting;
 use catnip_agent::state::{Changes, StateDir};
+use catnip_agent::windows::Table;
 use catnip_base::{Span, notation};
 use catnip_cli::failure::{Failure, failed};
 use catnip_cli::out::{print_json, print_stderr, write_failure};
@@ -84,6 +85,10 @@ pub(crate) struct Start {
     /// Interval of the statistics
     #[arg(long, value_name = "TIME", default_value = "10s")]
     every: String,
+    /// Write the windows of each connection with newCWV to this new file, as CSV: cwnd, ssthresh, pipeACK and phase at
+    /// each ACK, start after a silence, loss, timeout and end of a recovery
+    #[arg(long, value_name = "FILE")]
+    windows: Option<PathBuf>,
     /// Stay in the foreground
     #[arg(long)]
     foreground: bool,
@@ -233,7 +238,8 @@ impl Start {
         }
         let devices = if self.device.is_empty() { default_devices()? } else { self.device.clone() };
         let cgroup = self.cgroup.clone().map_or_else(default_cgroup, Ok)?;
-        Ok(Setup { policy, devices, cgroup, controllers: self.controllers })
+        let reports_windows = self.windows.is_some();
+        Ok(Setup { policy, devices, cgroup, controllers: self.controllers, reports_windows })
     }
 
     fn outputs(&self) -> Result<Outputs, Failure> {
@@ -251,7 +257,12 @@ impl Start {
         }
         let lines = self.statistics.as_ref().map(open).transpose()?;
         let every = Duration::from_nanos(every.as_nanos());
-        Ok(Outputs { lines, textfile: self.textfile.clone(), every })
+        if self.windows.is_some() && self.controllers == Controllers::None {
+            return Err(Failure::new("--windows", "no controllers are registered (--controllers none)"));
+        }
+        let create = |path: &PathBuf| Ok((path.clone(), Table::create(path)?));
+        let windows = self.windows.as_ref().map(create).transpose()?;
+        Ok(Outputs { lines, textfile: self.textfile.clone(), every, windows })
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {

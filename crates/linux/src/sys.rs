@@ -487,6 +487,14 @@ struct LinkCreate {
     flags: u32,
 }
 
+/// Duplicates the open descriptor with the number `fd`, as libraries return it.
+pub fn duplicate(fd: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes a number, and fails if it is not that of an open descriptor.
+    let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    if fd < 0 { Err(Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+}
+
 /// Attaches a loaded program to the egress of a device (TCX), after all other programs. The program stays attached as long as the returned
 /// descriptor is open.
 pub fn attach_tcx_egress(program: BorrowedFd<'_>, device: u32) -> io::Result<OwnedFd> {

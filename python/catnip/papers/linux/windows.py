@@ -4,10 +4,12 @@ A server sends documents of the same size, each after an idle period, over one c
 link loses packets given by their numbers.
 """
 
+import csv
 import json
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -31,6 +33,9 @@ measured = Quantities()
 RATE, DELAY_MS, QUEUE = "20Mbit", 20, "drop-tail:2000"
 SEGMENT, PORT = 1448, 8081
 BURSTS, BURST_BYTES, SILENCE_S = 4, 200_000, 2.0
+TRACED_BURSTS, TRACED_SILENCE_S, TRACED_LOSS = 3, 5.0, "packets:60"
+"""Bursts whose windows are traced; after the lost packet the first one uses its whole window."""
+NUMBERS = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes")
 SCRIPTS = {"none": "none", "one": "packets:90", "two": "packets:60,150"}
 """Loss model of the link by name of the case. The server's packets are numbered from 1."""
 NEW_CWV = {"control": "reno", "validation": "newcwv"}
@@ -80,6 +85,44 @@ def retained_share(runs: KernelRuns, lost: str) -> float:
     return runs.cached("kept windows", lambda: _retained(runs))[lost]
 
 
+@measured
+def kernel_traced(runs: KernelRuns) -> str:
+    """CWV-S13: names of the columns of the agent's table that hold a sender's state."""
+    names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
+    return ", ".join(name for name in names if name in _traced(runs)[0])
+
+
+@measured
+def kernel_phases_around_silence(runs: KernelRuns) -> str:
+    """CWV-S13: phases of newCWV in the kernel before and after its second idle period of 5 s."""
+    table = _traced(runs)[0]
+    before = _last_of_bursts(table)[1]
+    assert table["kind"][before + 1] == "start", "a burst begins with its first packet"
+    return f"{table['phase'][before]}, {table['phase'][before + 1]}"
+
+
+@measured
+def traced_over_simulated(runs: KernelRuns, column: str, nth: int) -> float:
+    """CWV-S13: ratio of the kernel's value to the simulator's at the end of the `nth` burst (from 1).
+
+    The column is cwnd_bytes or pipe_ack_bytes.
+    """
+    kernel, ours = (rows[column][_last_of_bursts(rows)[nth - 1]] for rows in _traced(runs))
+    return float(kernel) / float(ours)
+
+
+def read_windows(table: Path) -> Rows:
+    """Returns the columns of an agent's table of windows; unknown values are NaN."""
+    with table.open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert rows, "a connection by newCWV has events"
+    texts = {name: [row[name] for row in rows] for name in rows[0]}
+    return {
+        name: np.array([float(value or "nan") for value in column] if name in NUMBERS else column)
+        for name, column in texts.items()
+    }
+
+
 def burst(
     control: str,
     sizes: Sequence[int],
@@ -87,12 +130,14 @@ def burst(
     *,
     sets_context: bool = False,
     capture: Path | None = None,
+    windows: Path | None = None,
     **link_options: str | int | bool,
 ) -> list[list[int]]:
     """Sends bursts of these sizes from a server in the kernel and returns its cwnd, segments.
 
     The result has cwnd before and after the first segment of each response, and twice cwnd at the end. The
-    measurement is repeated if the certificate of the link is red, as on a busy machine.
+    measurement is repeated if the certificate of the link is red, as on a busy machine. `windows` is a file
+    for the agent's table of windows.
     """
     # A transfer has so few packets that a single late one makes the certificate red; less than half a round
     # trip of lateness is harmless.
@@ -100,9 +145,9 @@ def burst(
     options = {"rate": RATE, "delay": f"{DELAY_MS}ms", "queue": QUEUE, **tolerance, **link_options}
     for _ in range(TRIES):
         with api.link(**options) as link:
-            windows = _measure_behind(link, control, sizes, idle_s, sets_context, capture)
+            measured = _measure_behind(link, control, sizes, idle_s, sets_context, capture, windows)
         if link.certificate["verdict"] != "red":
-            return windows
+            return measured
     raise InputError(f"linux: the certificate of the link was red {TRIES} times")
 
 
@@ -144,6 +189,33 @@ def simulated(tcp: dict[str, Any], sizes: Sequence[int], idle_s: float, loss: st
     }
     events = measures.select(api.run(scenario, tables=["events"]).tables["events"], 0)
     return where(events, events["end"] == "server")
+
+
+def _traced(runs: KernelRuns) -> tuple[Rows, Rows]:
+    """Returns the agent's table of a connection with silences of 5 s, and the simulator's ACKs of one."""
+
+    def measure() -> tuple[Rows, Rows]:
+        runs.require()
+        sizes = [BURST_BYTES] * TRACED_BURSTS
+        with tempfile.TemporaryDirectory(prefix="catnip-windows-") as folder:
+            table = Path(folder) / "windows.csv"
+            report = runs.progress.task("windows of newCWV at each event")
+            burst("catnip_newcwv", sizes, TRACED_SILENCE_S, windows=table, up=f"loss={TRACED_LOSS}")
+            kernel = read_windows(table)
+        report(1, 1)
+        events = simulated(NEW_CWV, sizes, TRACED_SILENCE_S, TRACED_LOSS)
+        return kernel, where(events, events["kind"] == "ack")
+
+    return runs.cached("traced windows", lambda: runs.parts.get("traced windows", measure))
+
+
+def _last_of_bursts(rows: Rows) -> list[int]:
+    """Returns the index of the last ACK before each silence, and of the last one."""
+    acks = np.flatnonzero(rows["kind"] == "ack")
+    pauses = np.flatnonzero(np.diff(rows["time_s"][acks]) > TRACED_SILENCE_S / 2)
+    found = [*acks[pauses], acks[-1]]
+    assert len(found) == TRACED_BURSTS, "silences are longer than round trips"
+    return [int(at) for at in found]
 
 
 def ends(events: Rows, count: int) -> list[float]:
@@ -191,13 +263,22 @@ def _scripted(runs: KernelRuns) -> dict[str, list[list[int]]]:
 
 
 def _measure_behind(
-    link: Link, control: str, sizes: Sequence[int], idle_s: float, sets_context: bool, capture: Path | None
+    link: Link,
+    control: str,
+    sizes: Sequence[int],
+    idle_s: float,
+    sets_context: bool,
+    capture: Path | None,
+    windows: Path | None,
 ) -> list[list[int]]:
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
     agent = str(program(AGENT))
     # Controllers registered by another agent do not receive the context set here.
-    controllers = ["--controllers", "all"] if sets_context else []
-    start = [agent, "start", "--device", device(link), "--mark", "none", *controllers]
+    options = ["--controllers", "all"] if sets_context else []
+    if windows:
+        windows.unlink(missing_ok=True)
+        options += ["--windows", str(windows)]
+    start = [agent, "start", "--device", device(link), "--mark", "none", *options]
     started = link.run(start, capture_output=True, text=True, timeout=60)
     if started.returncode:
         raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
