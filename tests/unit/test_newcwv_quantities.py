@@ -555,8 +555,11 @@ def test_bursts_of_a_capture_and_of_a_run_are_counted_if_they_have_no_counterpar
     # A burst that was found twice has one counterpart.
     twice = bursts_of((1, 0.5, 900), (1, 0.5, 900))
     assert captured.off(twice, of_run) == captured.off(of_run, twice) == 3
-    later = of_run | {"idle_s": of_run["idle_s"] + 0.1}
-    assert captured.off(later, of_run) == 6
+    later = {"idle_s": of_run["idle_s"] + 0.1}
+    assert captured.off(of_run | later, of_run) == 0
+    next_ones = of_run | {"number": np.ones(3)}
+    assert captured.off(next_ones, next_ones) == 0
+    assert captured.off(next_ones | later, next_ones) == 6
     runs = runs_with({("captured", NEW_CWV): (of_run, changed)})
     assert captured.bursts_of_capture_off(runs, NEW_CWV) == "5"
     # Silences of 1, 2 and 9 s.
