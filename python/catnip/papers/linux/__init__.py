@@ -4,7 +4,7 @@ An agent marks the packets of unmodified servers and registers congestion contro
 real time. The results are compared with those of the simulator.
 """
 
-from catnip.papers.linux import bursts, captures, figures, network, stack, windows
+from catnip.papers.linux import bursts, captures, figures, hour, network, stack, windows
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.newcwv import printed as newcwv_printed
 from catnip.papers.paper import Paper
@@ -12,7 +12,12 @@ from catnip.papers.testbed import printed as testbed_printed
 
 PAPER = Paper(
     runs=KernelRuns,
-    live=captures.measured | network.measured | bursts.measured | stack.measured | windows.measured,
+    live=captures.measured
+    | network.measured
+    | bursts.measured
+    | stack.measured
+    | windows.measured
+    | hour.measured,
     printed=testbed_printed.printed | newcwv_printed.printed,
     figures=figures.FIGURES,
     headline=figures.headline,
@@ -23,6 +28,7 @@ PAPER = Paper(
         "CAT-E13",
         "CAT-E16",
         "CWV-S5",
+        "CWV-S13",
         "CWV-S15",
         "CWV-E6",
         "CWV-E7",
