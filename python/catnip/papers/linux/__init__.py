@@ -4,7 +4,7 @@ An agent marks the packets of unmodified servers and registers congestion contro
 real time. The results are compared with those of the simulator.
 """
 
-from catnip.papers.linux import bursts, captures, figures, hour, network, stack, windows
+from catnip.papers.linux import bursts, captures, figures, hour, network, stack, webservers, windows
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.newcwv import printed as newcwv_printed
 from catnip.papers.paper import Paper
@@ -17,7 +17,8 @@ PAPER = Paper(
     | bursts.measured
     | stack.measured
     | windows.measured
-    | hour.measured,
+    | hour.measured
+    | webservers.measured,
     printed=testbed_printed.printed | newcwv_printed.printed,
     figures=figures.FIGURES,
     headline=figures.headline,

@@ -1,0 +1,147 @@
+"""Bursts that unmodified Web servers send by newCWV of this kernel, after silences of one connection (CWV-S15)."""
+
+import http.client
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from catnip import api
+from catnip._core import InputError
+from catnip.analysis import stats
+from catnip.analysis.interval import Interval
+from catnip.analysis.measures import Floats
+from catnip.base.programs import AGENT, program
+from catnip.papers.linux.captures import serving
+from catnip.papers.linux.runs import KernelRuns, device
+from catnip.papers.linux.windows import (
+    BURST_BYTES,
+    BURSTS,
+    DELAY_MS,
+    NEW_CWV,
+    QUEUE,
+    RATE,
+    SILENCE_S,
+    TRIES,
+    read_windows,
+    simulated,
+)
+from catnip.papers.quantity import Quantities
+from catnip.testbed import site
+
+measured = Quantities()
+
+REPEATS = 5
+"""Number of connections of a measurement."""
+CONTROL = "catnip_newcwv"
+
+
+@dataclass(frozen=True)
+class Served:
+    """Bursts that a Web server has sent over several connections."""
+
+    times_s: Floats
+    """Time from a request to its last byte: a row per connection, a column per burst."""
+    retained: float
+    """Smallest ratio of cwnd after a silence to cwnd before it; NaN if the agent does not report windows."""
+
+
+@measured
+def served_over_simulated(runs: KernelRuns, server: str, nth: int) -> Interval:
+    """Time of a Web server's `nth` burst (from 1) by newCWV of the kernel, over the simulator's."""
+    ours_s = _simulated_s(runs)[nth - 1]
+    return stats.mean(_of(runs, server, CONTROL).times_s[:, nth - 1] / ours_s)
+
+
+@measured
+def served_retained(runs: KernelRuns, server: str) -> float:
+    """Smallest ratio of a Web server's cwnd after an idle period of 2 s to cwnd before it, with newCWV."""
+    return _of(runs, server, CONTROL).retained
+
+
+@measured
+def served_gain_pct(runs: KernelRuns, server: str) -> Interval:
+    """Gain of newCWV of the kernel over its Reno, in the time of the bursts after silences, percent."""
+    ours, reno = (_of(runs, server, control).times_s[:, 1:].mean(axis=1) for control in (CONTROL, "reno"))
+    return stats.reduction_pct(ours, reno)
+
+
+def _of(runs: KernelRuns, server: str, control: str) -> Served:
+    def measure() -> Served:
+        runs.require(server)
+        report = runs.progress.task(f"bursts of {server}, {control}")
+        served = _measured(server, control)
+        report(1, 1)
+        return served
+
+    key = ("served", server, control)
+    return runs.cached(key, lambda: runs.parts.get(key, measure))
+
+
+def _measured(server: str, control: str) -> Served:
+    """Measures again if the certificate of the link is red, as on a busy machine."""
+    tolerance = f"{3 * DELAY_MS // 4}ms"
+    for _ in range(TRIES):
+        with (
+            tempfile.TemporaryDirectory(prefix="catnip-webservers-") as name,
+            api.link(rate=RATE, delay=f"{DELAY_MS}ms", queue=QUEUE, tolerance=tolerance) as link,
+        ):
+            folder = Path(name)
+            link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
+            agent, table = str(program(AGENT)), folder / "windows.csv"
+            start = [agent, "start", "--device", device(link), "--mark", "none", "--control", control]
+            started = link.run([*start, "--windows", str(table)], capture_output=True, text=True, timeout=60)
+            if started.returncode:
+                raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
+            try:
+                with serving(link, server, folder):
+                    times_s = np.array([_fetched_s(link.inside) for _ in range(REPEATS)])
+            finally:
+                link.run([agent, "stop"], check=True, timeout=60)
+            retained = _retained(table) if control == CONTROL else float("nan")
+        if link.certificate["verdict"] != "red":
+            return Served(times_s, retained)
+    raise InputError(f"linux: the certificate of the link was red {TRIES} times")
+
+
+def _fetched_s(address: str) -> list[float]:
+    """Fetches bursts over one connection and returns their times, s."""
+    connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
+    times_s = []
+    for at in range(BURSTS):
+        time.sleep(SILENCE_S if at else 0)
+        began = time.monotonic()
+        connection.request("GET", f"/{BURST_BYTES}")
+        received = len(connection.getresponse().read())
+        times_s.append(time.monotonic() - began)
+        assert received == BURST_BYTES, "a response has the size of its file"
+    connection.close()
+    return times_s
+
+
+def _retained(table: Path) -> float:
+    """Returns the smallest ratio of cwnd at a start after a silence to cwnd at the event before it."""
+    rows = read_windows(table)
+    ratios = []
+    for remote in np.unique(rows["remote"]):
+        of = np.flatnonzero(rows["remote"] == remote)
+        starts = [at for at in range(1, len(of)) if rows["kind"][of[at]] == "start"]
+        ratios += [rows["cwnd_bytes"][of[at]] / rows["cwnd_bytes"][of[at - 1]] for at in starts]
+    assert len(ratios) >= REPEATS * (BURSTS - 1), "each burst but the first one follows a silence"
+    return float(min(ratios))
+
+
+def _simulated_s(runs: KernelRuns) -> list[float]:
+    """Returns the time of each burst in the simulator, from its first packet to its last ACK, s."""
+
+    def measure() -> list[float]:
+        events = simulated(NEW_CWV, [BURST_BYTES] * BURSTS, SILENCE_S)
+        times_s = events["time_s"][(events["kind"] == "send") | (events["kind"] == "ack")]
+        pauses = np.flatnonzero(np.diff(times_s) > SILENCE_S / 2) + 1
+        parts = np.split(times_s, pauses)
+        assert len(parts) == BURSTS, "silences are longer than round trips"
+        return [float(part[-1] - part[0]) for part in parts]
+
+    return runs.cached("simulated bursts of a server", measure)
