@@ -1,4 +1,4 @@
-"""Bursts that unmodified Web servers send by newCWV of this kernel, after silences of one connection (CWV-S15)."""
+"""Bursts that unmodified Web servers send by newCWV of this kernel after silences (CWV-S15)."""
 
 import http.client
 import tempfile
