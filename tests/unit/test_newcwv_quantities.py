@@ -239,9 +239,15 @@ def simulates(
 
 
 def test_a_paced_transfer_takes_longer_by_the_ratio_of_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_both: dict[str, list[Any]] = {"variant": [0, 1], "start_s": [1.0, 2.0], "acked_s": [5.0, 7.0]}
-    runs = simulates(monkeypatch, "newcwv-long", ["at once", "paced"], "connections", **of_both)
+    rows: dict[str, list[Any]] = {
+        "variant": [0, 1, 2],
+        "start_s": [1.0, 2.0, 0.0],
+        "acked_s": [5.0, 7.0, 4.4],
+    }
+    faster = "paced, 1.25 windows"
+    runs = simulates(monkeypatch, "newcwv-long", ["at once", "paced", faster], "connections", **rows)
     assert single.paced_time_ratio(runs) == approx(5 / 4)
+    assert single.paced_time_ratio(runs, faster) == approx(4.4 / 4)
 
 
 def test_the_utilization_is_that_of_the_bottleneck(monkeypatch: pytest.MonkeyPatch) -> None:

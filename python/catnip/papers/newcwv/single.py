@@ -183,13 +183,16 @@ def spread_ms(runs: BurstRuns, rule: str) -> float:
 
 
 @measured
-def paced_time_ratio(runs: BurstRuns) -> float:
-    """CWV-S6: ratio of the time of a transfer of 5 MB over an idle path with pacing to that without."""
+def paced_time_ratio(runs: BurstRuns, variant: str = "paced") -> float:
+    """CWV-S6: ratio of the time of a transfer of 5 MB over an idle path with pacing to that without.
+
+    `variant` paces one window per round trip, or the number of windows that its name states.
+    """
     scenario = paths.scenario("newcwv-long")
     rows = scenario.run(list(scenario.variants), [runs.first_seed], ["connections"], 0, None)["connections"]
     parts = {name: measures.select(rows, index) for index, name in enumerate(scenario.variants)}
     durations_s = {name: float((part["acked_s"] - part["start_s"])[0]) for name, part in parts.items()}
-    return durations_s["paced"] / durations_s["at once"]
+    return durations_s[variant] / durations_s["at once"]
 
 
 @measured
