@@ -243,6 +243,9 @@ def test_a_class_outside_a_figure_is_as_far_as_the_farthest() -> None:
 def test_the_link_of_a_sawtooth_is_idle_where_its_window_is_below_the_path() -> None:
     # 33.3 segments of path and 20 of buffer: from 26.7 to 33.3 it lacks 22.2 of 1088.9 segments.
     assert printed.sawtooth_utilization() == approx(1 - 22.222 / 1088.89, rel=1e-4)
+    # From 21.7 to 43.3 packets: 68.1 of idle time beside 704.2 that are sent.
+    assert printed.sawtooth_utilization(15) == approx(704.2 / (704.2 + 68.1), rel=1e-3)
+    assert printed.sawtooth_utilization(60) == 1
 
 
 def test_the_largest_gain_of_a_page_is_that_of_its_mean_over_the_runs() -> None:

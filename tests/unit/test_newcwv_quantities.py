@@ -234,7 +234,7 @@ def simulates(
         return tables
 
     scenarios = {name: SimpleNamespace(variants=variants, run=run)}
-    monkeypatch.setattr(paths, "scenario", lambda scenario: scenarios[scenario])
+    monkeypatch.setattr(paths, "scenario", lambda scenario, _changes=(): scenarios[scenario])
     return runs_with({})
 
 

@@ -33,15 +33,15 @@ def sawtooth_mean() -> float:
 
 
 @printed
-def sawtooth_utilization() -> float:
-    """CWV-S10: utilization by a sawtooth cwnd from half of the path's capacity to all of it.
+def sawtooth_utilization(buffer_kb: float = 30) -> float:
+    """CWV-S10: utilization by a sawtooth cwnd from half of what path and buffer hold to all of it.
 
     The link is idle only in rounds whose cwnd is below the path without its buffer. cwnd grows by the same
     amount in each round.
     """
-    path, buffer = 2e6 * 0.2 / 8 / 1500, 20
+    path, buffer = 2e6 * 0.2 / 8 / 1500, buffer_kb / 1.5
     lowest = (path + buffer) / 2
-    idle = (path - lowest) ** 2 / 2
+    idle = max(path - lowest, 0) ** 2 / 2
     sent = ((path + buffer) ** 2 - lowest**2) / 2
     return sent / (sent + idle)
 

@@ -275,9 +275,10 @@ def packets_in_buffer(runs: BurstRuns) -> str:
 
 
 @measured
-def utilization_alone(runs: BurstRuns) -> float:
+def utilization_alone(runs: BurstRuns, buffer_kb: int = 30) -> float:
     """CWV-S10: utilization of the bottleneck by the file transfer without other traffic."""
-    scenario = paths.scenario("newcwv-alone")
+    changes = () if buffer_kb == 30 else (("define.queue", f"drop-tail:{1000 * buffer_kb}B"),)
+    scenario = paths.scenario("newcwv-alone", changes)
     ports = measures.select(scenario.run(["NewReno"], [runs.first_seed], ["ports"], 0, None)["ports"], 0)
     return float(ports["utilization"][ports["port"] == "bottleneck"][0])
 
