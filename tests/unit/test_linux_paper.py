@@ -30,18 +30,19 @@ def test_every_cell_has_its_queues_in_the_emulated_line_and_is_another_simulated
     assert file is not None
     emulated = file.read_text(encoding="utf-8")
     changes = set()
-    for control, name in stack.cells():
+    for control, name in [*stack.cells(), *stack.fast_cells()]:
         cell = stack.cell(control, name)
         for system in stack.SYSTEMS:
-            queue = "DropTail" if system == stack.DROP_TAIL else "CATNIP-Good"
-            assert f'name = "{queue}, {cell.queue}"' in emulated
+            assert f'name = "{cell.variant(system)}"' in emulated
             changes.add(str(cell.changes(system)))
             if cell.can_be_simulated:
                 paths.scenario(stack.MODEL, cell.changes(system))
     # With DropTail no server marks, so BASE and HALF have equal settings.
-    assert len(changes) == len(stack.cells()) * len(stack.SYSTEMS) - len(stack.CONTROLS)
+    count = len(stack.cells()) + len(stack.fast_cells())
+    assert len(changes) == count * len(stack.SYSTEMS) - len(stack.CONTROLS)
     # Bandwidth-delay product: 1.5 Mbit/s for 40 ms in packets of 1500 bytes.
     assert stack.cell("cubic", "5 packets of buffer").queue == 1.5e6 * 0.040 / 8 / 1500
+    assert stack.cell("cubic", "10 Mbit/s").queue == int(10e6 * 0.040 / 8 / 1500)
 
 
 def test_a_server_is_told_what_its_cell_says() -> None:
@@ -105,7 +106,7 @@ def test_changes_are_those_of_pairs_of_runs() -> None:
 def test_each_cell_each_buffer_and_each_kind_of_mark_is_claimed() -> None:
     stated = [one.ours for one in runner.data("linux").statements]
     claimed = {(one.arguments.get("control"), one.arguments.get("cell")) for one in stated} - {(None, None)}
-    assert claimed == set(stack.cells())
+    assert claimed == {*stack.cells(), *stack.fast_cells()}
     buffers = {one.arguments["buffer_kb"] for one in stated if one.quantity == "wan_time_ratio"}
     assert buffers == set(BUFFERS_KB)
     checked = {one.arguments["mark"] for one in stated if one.quantity == "right_documents_pct"}

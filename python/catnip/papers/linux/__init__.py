@@ -25,6 +25,7 @@ PAPER = Paper(
     tables=figures.tables,
     seeds=lambda runs: runs.seeds(stack.EMULATED),
     quick_without=(
+        "LIN-E5",
         "CAT-E10",
         "CAT-E13",
         "CAT-E16",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ MODEL_SEEDS = 40
 FOR_S, QUICK_FOR_S = 40.0, 12.0
 SETTLED_S, UNTIL_S = 4.0, 5.0
 """Parts at the start and at the end of a run whose fetches are not counted, s."""
-SIDE_BY_SIDE = 14
+SIDE_BY_SIDE, FAST_SIDE_BY_SIDE = 14, 3
 LINE = "line"
 
 
@@ -60,6 +60,9 @@ class Cell:
     queue: int = 10
     half: bool = False
     """True if only one of the two servers marks."""
+    rate: str = "1.5Mbit"
+    readers: int = 30
+    """Number of readers, an even one."""
 
     def host(self, system: str, is_other: bool) -> str:
         """Returns the arguments of host.sh for one of the two servers."""
@@ -79,7 +82,23 @@ class Cell:
                 f"{'drop-tail' if system == DROP_TAIL else 'catnip-good'}:{self.queue}",
             ),
         ]
-        return keys if self.rack else [*keys, ("tcp.recovery", "sack")]
+        if not self.rack:
+            keys.append(("tcp.recovery", "sack"))
+        if self.is_fast:
+            of_each = str(self.readers // 2)
+            keys.append(("link.line.rate", self.rate))
+            keys += [(f"node.{node}.count", of_each) for node in ("reader", "other-reader")]
+        return keys
+
+    def variant(self, system: str) -> str:
+        """Returns the name of the variant of the emulated scenario for this configuration."""
+        queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
+        return f"{queue}, {self.queue}" + (f", {self.rate}" if self.is_fast else "")
+
+    @property
+    def is_fast(self) -> bool:
+        """True if the line is another one than the slow line."""
+        return self.rate != Cell.rate
 
     @property
     def can_be_simulated(self) -> bool:
@@ -97,13 +116,18 @@ ONE_AT_A_TIME: Mapping[str, Callable[[Cell], Cell]] = {
     "40 packets of buffer": lambda cell: replace(cell, queue=40),
     HALF: lambda cell: replace(cell, half=True),
 }
+FAST: Mapping[str, Callable[[Cell], Cell]] = {
+    "10 Mbit/s": lambda cell: replace(cell, rate="10Mbit", readers=200, queue=33),
+    "10 Mbit/s, two products of buffer": lambda cell: replace(cell, rate="10Mbit", readers=200, queue=66),
+}
+"""Lines that people have, which lose less than 3 %: a bandwidth-delay product of buffer, and two."""
 QUICK_CELLS = (BASE, "40 packets of buffer")
 CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
 
 
 def cell(control: str, name: str) -> Cell:
-    """Returns the default configuration of a congestion control with the change `name` of `ONE_AT_A_TIME`."""
-    return ONE_AT_A_TIME[name](Cell(control))
+    """Returns the default configuration of a control with the change `name`, of `FAST` or one at a time."""
+    return {**ONE_AT_A_TIME, **FAST}[name](Cell(control))
 
 
 @dataclass(frozen=True)
@@ -129,28 +153,49 @@ def cells(quick: bool = False) -> list[tuple[str, str]]:
     return [(control, name) for control in CONTROLS for name in (QUICK_CELLS if quick else ONE_AT_A_TIME)]
 
 
+def fast_cells() -> list[tuple[str, str]]:
+    """Returns congestion control and change of each configuration with another line than the slow one."""
+    return [(control, name) for control in CONTROLS for name in FAST]
+
+
 def kernel_runs(runs: KernelRuns) -> Measured:
-    """Returns the runs of all configurations in the kernel; systems and seeds run concurrently."""
-    return runs.cached("stack", lambda: _kernel_runs(runs))
+    """Returns the runs over the slow line in the kernel; systems and seeds run concurrently."""
+    return runs.cached("stack", lambda: _kernel_runs(runs, cells(runs.quick), SIDE_BY_SIDE))
+
+
+def fast_runs(runs: KernelRuns) -> Measured:
+    """Returns the runs over faster lines in the kernel, fewer at a time."""
+    return runs.cached("fast lines", lambda: _kernel_runs(runs, fast_cells(), FAST_SIDE_BY_SIDE))
 
 
 def model(runs: KernelRuns) -> Measured:
-    """Returns the runs of all configurations in the simulator."""
-    return runs.cached("stack model", lambda: _model(runs))
+    """Returns the runs over the slow line in the simulator."""
+    return runs.cached("stack model", lambda: _model(runs, cells(runs.quick)))
+
+
+def fast_model(runs: KernelRuns) -> Measured:
+    """Returns the runs over faster lines in the simulator."""
+    return runs.cached("fast lines model", lambda: _model(runs, fast_cells()))
 
 
 def _of(runs: KernelRuns, control: str, name: str, system: str, by: str) -> list[Run]:
-    if (control, name) not in cells(runs.quick):
+    if (control, name) not in cells(runs.quick) and (runs.quick or name not in FAST):
         raise Unavailable(f"a quick run has {len(QUICK_CELLS)} of {len(ONE_AT_A_TIME)} configurations")
-    results = (kernel_runs if by == KERNEL else model)(runs).get((control, name, system), [])
+    measure = {
+        (KERNEL, False): kernel_runs,
+        (KERNEL, True): fast_runs,
+        (SIMULATED, False): model,
+        (SIMULATED, True): fast_model,
+    }[by, name in FAST]
+    results = measure(runs).get((control, name, system), [])
     runs.count_sample(len(results))
     return results
 
 
 @measured
-def red_runs(runs: KernelRuns) -> str:
-    """LIN-S1: number of runs whose certificate is red in all tries."""
-    results = [run for of in kernel_runs(runs).values() for run in of]
+def red_runs(runs: KernelRuns, line: Literal["slow", "fast"] = "slow") -> str:
+    """LIN-S1, E5: number of runs whose certificate is red in all tries."""
+    results = [run for of in (fast_runs if line == "fast" else kernel_runs)(runs).values() for run in of]
     runs.sample = len(results)
     return str(sum(run.is_red for run in results))
 
@@ -232,13 +277,13 @@ def _pooled(results: Sequence[Run], statistic: str, group: str) -> Callable[[NDA
     return lambda chosen: STATISTICS[statistic](np.concatenate([results[run].of(group) for run in chosen]))
 
 
-def _kernel_runs(runs: KernelRuns) -> Measured:
+def _kernel_runs(runs: KernelRuns, keys: Sequence[tuple[str, str]], side_by_side: int) -> Measured:
     runs.require("nginx")
     for_s = QUICK_FOR_S if runs.quick else FOR_S
-    keys = cells(runs.quick)
     known = [(*key, seed, system) for key in keys for seed in runs.seeds(EMULATED) for system in SYSTEMS]
     jobs = {one: partial(emulated, *one, for_s) for one in known}
-    ended = runs.each(EMULATED, jobs, SIDE_BY_SIDE, runs.progress.task("files over a slow link, kernel"))
+    report = runs.progress.task("files over a line, kernel")
+    ended = runs.each(EMULATED, jobs, side_by_side, report)
     results: dict[tuple[str, str, str], list[Run]] = {}
     for (control, name, _, system), run in ended.items():
         results.setdefault((control, name, system), []).append(run)
@@ -248,19 +293,18 @@ def _kernel_runs(runs: KernelRuns) -> Measured:
 def emulated(control: str, name: str, seed: int, system: str, for_s: float) -> Run:
     """Emulates one run in real time, at most `TRIES` times, until its certificate is not red."""
     one = cell(control, name)
-    queue = "DropTail" if system == DROP_TAIL else "CATNIP-Good"
     environment = {
         "CATNIP_HOST": one.host(system, is_other=False),
         "CATNIP_OTHER_HOST": one.host(system, is_other=True),
         "CATNIP_FILES": " ".join(str(size) for size in files()),
         "CATNIP_FOR_S": str(for_s),
+        "CATNIP_READERS": str(one.readers),
         "CATNIP_SEED": str(seed),
         "CATNIP_AGENT": str(program(AGENT)),
     }
     scenario = str(paths.scenario_file(EMULATED))
     for _ in range(TRIES):
-        variant = f"{queue}, {one.queue}"
-        ended = emulate(scenario, variant, seed, environment, f"linux: {control}, {name}")
+        ended = emulate(scenario, one.variant(system), seed, environment, f"linux: {control}, {name}")
         result = read_run(ended.out, measures.port_loss(ended.tables["ports"], 0, [seed], LINE), for_s)
         if not ended.is_red:
             return result
@@ -286,12 +330,12 @@ def files() -> list[int]:
     return [int(row["bytes"]) for row in reference.rows("linux_files.csv")]
 
 
-def _model(runs: KernelRuns) -> Measured:
+def _model(runs: KernelRuns, keys: Sequence[tuple[str, str]]) -> Measured:
     for_s = QUICK_FOR_S if runs.quick else FOR_S
-    report = runs.progress.task("files over a slow link, simulated")
+    report = runs.progress.task("files over a line, simulated")
     count = len(runs.seeds(EMULATED)) if runs.quick else MODEL_SEEDS
     chosen = runs.first_seeds(count)
-    known = [(*key, system) for key in cells(runs.quick) if cell(*key).can_be_simulated for system in SYSTEMS]
+    known = [(*key, system) for key in keys if cell(*key).can_be_simulated for system in SYSTEMS]
     results = {}
     for done, (control, name, system) in enumerate(known):
         one = cell(control, name)
