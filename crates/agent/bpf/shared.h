@@ -61,10 +61,10 @@ enum reason {
 
 /* Event at which windows are reported. The names are those of the agent's table. */
 enum window_event_kind {
-	EVENT_ACK = 0,
-	EVENT_START = 1,      /* the first packet after a silence */
-	EVENT_CONGESTION = 2, /* a loss, before the window is reduced */
-	EVENT_TIMEOUT = 3,
+	EVENT_ACK = 0,        /* of new data, outside of a recovery */
+	EVENT_START = 1,      /* a data packet with nothing in flight: the first one, and those after a silence */
+	EVENT_CONGESTION = 2, /* a loss, an echo of CE or a timeout, before the window is reduced */
+	EVENT_TIMEOUT = 3,    /* after EVENT_CONGESTION: ssthresh is that of the timeout, cwnd not yet */
 	EVENT_RECOVERED = 4,  /* the end of a recovery */
 };
 

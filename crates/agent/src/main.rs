@@ -105,6 +105,7 @@ fn status(options: &StatusOptions) -> Result<u8, Failure> {
         }
         return Ok(1);
     };
+    warn_of_windows(&status);
     if options.json {
         print_json(&status)?;
     } else if options.prometheus {
@@ -138,12 +139,19 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
     };
     state_dir.restore(&lock)?;
     state_dir.remove(lock);
+    last.iter().for_each(warn_of_windows);
     if options.json {
         print_json(&last)?;
     } else if last.is_none() {
         print_stderr("no agent was running in this network namespace\n");
     }
     Ok(0)
+}
+
+fn warn_of_windows(status: &Status) {
+    if let Some(error) = &status.windows_error {
+        print_stderr(format_args!("warning: the table of windows has ended: {error}\n"));
+    }
 }
 
 fn check(options: &Check) -> Result<u8, Failure> {

@@ -4,8 +4,9 @@ use crate::kernel::Attached;
 use crate::state::StateDir;
 use crate::statistics::{self, Count};
 use crate::windows::Table;
+use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
-use catnip_linux::clock::since_1970;
+use catnip_linux::clock::{Stopwatch, since_1970};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,6 +43,9 @@ pub struct Status {
     pub info: AgentInfo,
     /// Counters of the marker.
     pub statistics: Vec<Count>,
+    /// Error that ended the table of windows early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows_error: Option<String>,
 }
 
 /// Files to which the agent writes statistics, and the interval.
@@ -52,7 +56,7 @@ pub struct Outputs {
     /// File with the latest statistics, for the node exporter of Prometheus; `None` for no such file.
     pub textfile: Option<PathBuf>,
     /// Interval between two outputs of the statistics.
-    pub every: Duration,
+    pub every: Span,
     /// File with the windows of newCWV senders, which was just created; `None` for no such file.
     pub windows: Option<(PathBuf, File)>,
 }
@@ -95,38 +99,64 @@ pub fn serve(
     signals: &Signals,
     mut outputs: Outputs,
 ) -> Result<(), Failure> {
-    let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
-    let every =
-        Timespec { tv_sec: outputs.every.as_secs() as i64, tv_nsec: i64::from(outputs.every.subsec_nanos()) };
     let windows = outputs.windows.take();
     let table = windows.map(|(path, file)| Table::new(attached.window_events(), &path, file)).transpose()?;
+    let answered = answer(info, attached, listener, signals, &mut outputs, table.as_ref());
+    let written = attached.counts().and_then(|counts| outputs.write(&counts));
+    let closed = table.map_or(Ok(()), Table::close);
+    answered.and(written).and(closed)
+}
+
+fn answer(
+    info: &AgentInfo,
+    attached: &Attached<'_>,
+    listener: &UnixListener,
+    signals: &Signals,
+    outputs: &mut Outputs,
+    table: Option<&Table<'_>>,
+) -> Result<(), Failure> {
+    let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
+    let clock = Stopwatch::start();
+    let mut due = Time::ZERO + outputs.every;
     loop {
         let mut fds = vec![PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
-        fds.extend(table.as_ref().map(|table| PollFd::new(table.ready(), PollFlags::IN)));
-        let ready = match poll(&mut fds, has_statistics.then_some(&every)) {
+        fds.extend(table.map(|table| PollFd::new(table.ready(), PollFlags::IN)));
+        let wait = has_statistics.then(|| timespec(due.since(clock.now())));
+        match poll(&mut fds, wait.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
             ready => ready.map_err(|error| Failure::new("agent", format!("cannot poll: {error}")))?,
         };
-        if let Some(table) = &table {
+        if let Some(table) = table {
             table.write();
         }
-        if ready == 0 {
+        if has_statistics && clock.now() >= due {
             outputs.write(&attached.counts()?)?;
-        } else if fds[1].revents().contains(PollFlags::IN) {
-            break;
-        } else if fds[0].revents().contains(PollFlags::IN)
+            due = clock.now() + outputs.every;
+        }
+        if fds[1].revents().contains(PollFlags::IN) {
+            return Ok(());
+        }
+        if fds[0].revents().contains(PollFlags::IN)
             && let Ok((stream, _)) = listener.accept()
-            && respond(stream, info, attached)?
+            && respond(stream, info, attached, table)?
         {
-            break;
+            return Ok(());
         }
     }
-    outputs.write(&attached.counts()?)?;
-    table.map_or(Ok(()), Table::close)
+}
+
+fn timespec(wait: Span) -> Timespec {
+    let nanos = wait.as_nanos();
+    Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
 }
 
 /// Answers a request. Returns true if the request ends the agent.
-fn respond(mut stream: UnixStream, info: &AgentInfo, attached: &Attached<'_>) -> Result<bool, Failure> {
+fn respond(
+    mut stream: UnixStream,
+    info: &AgentInfo,
+    attached: &Attached<'_>,
+    table: Option<&Table<'_>>,
+) -> Result<bool, Failure> {
     let mut command = String::new();
     // A slow or disconnected client cannot block the agent.
     let received = stream
@@ -134,7 +164,8 @@ fn respond(mut stream: UnixStream, info: &AgentInfo, attached: &Attached<'_>) ->
         .and_then(|()| stream.set_write_timeout(Some(REQUEST_TIMEOUT)))
         .and_then(|()| BufReader::new((&stream).take(MAX_REQUEST)).read_line(&mut command));
     let ends = received.is_ok() && command == "stop\n";
-    let status = Status { info: info.clone(), statistics: attached.counts()? };
+    let windows_error = table.and_then(Table::flush);
+    let status = Status { info: info.clone(), statistics: attached.counts()?, windows_error };
     if let Ok(text) = serde_json::to_vec(&status) {
         let _ = stream.write_all(&text);
     }

@@ -23,7 +23,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Attaches the programs to the kernel, and stays in the background until `stop`.
 ///
@@ -86,7 +85,7 @@ pub(crate) struct Start {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     every: String,
     /// Write the windows of each connection with newCWV to this new file, as CSV: cwnd, ssthresh, pipeACK and phase at
-    /// each ACK, start after a silence, loss, timeout and end of a recovery
+    /// ACKs outside of recoveries, starts with nothing in flight, congestion, timeouts and ends of recoveries
     #[arg(long, value_name = "FILE")]
     windows: Option<PathBuf>,
     /// Stay in the foreground
@@ -162,7 +161,7 @@ fn in_background(json: bool) -> Result<u8, Failure> {
 impl Start {
     /// Attaches the kernel programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded in
     /// `state_dir`. The caller must restore them.
-    fn attach(&self, setup: &Setup, outputs: Outputs, state_dir: &StateDir) -> Result<(), Failure> {
+    fn attach(&self, setup: &Setup, mut outputs: Outputs, state_dir: &StateDir) -> Result<(), Failure> {
         let signals = Signals::catch()?;
         let mut memory = ObjectMemory::uninit();
         let attached = Attached::new(setup, &mut memory)?;
@@ -170,6 +169,12 @@ impl Start {
             let warning =
                 "another agent on this machine has registered them; they ignore documents announced here";
             print_stderr(format_args!("warning: --controllers: {warning}\n"));
+        }
+        if let Some(path) = &self.windows {
+            if !attached.controllers().iter().any(|name| name == "catnip_newcwv") {
+                return Err(Failure::new("--windows", "another agent on this machine has registered newCWV"));
+            }
+            outputs.windows = Some((path.clone(), Table::create(path)?));
         }
         let mut changes = self.segments.changes(&setup.devices)?;
         if self.control.is_some() {
@@ -256,13 +261,10 @@ impl Start {
             return Err(Failure::new("--every", format!("{every}: expected 100ms or more")));
         }
         let lines = self.statistics.as_ref().map(open).transpose()?;
-        let every = Duration::from_nanos(every.as_nanos());
         if self.windows.is_some() && self.controllers == Controllers::None {
             return Err(Failure::new("--windows", "no controllers are registered (--controllers none)"));
         }
-        let create = |path: &PathBuf| Ok((path.clone(), Table::create(path)?));
-        let windows = self.windows.as_ref().map(create).transpose()?;
-        Ok(Outputs { lines, textfile: self.textfile.clone(), every, windows })
+        Ok(Outputs { lines, textfile: self.textfile.clone(), every, windows: None })
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {

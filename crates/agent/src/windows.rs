@@ -5,6 +5,7 @@ use catnip_cli::out::write_failure;
 use catnip_linux::sys;
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::cell::RefCell;
+use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -12,12 +13,15 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Columns of the table. Unknown values are empty: `ssthresh_bytes` before the first loss, and `pipe_ack_bytes` before the first sample.
+/// Columns of the table, with times since 1970. Unknown values are empty: `ssthresh_bytes` before the first loss, and `pipe_ack_bytes` before the first sample.
 pub const COLUMNS: &str =
     "time_s,local_port,remote,event,kind,cwnd_bytes,ssthresh_bytes,pipe_ack_bytes,phase";
 
 /// Kinds of events, by `enum window_event_kind` in `bpf/shared.h`.
 const KINDS: [&str; 5] = ["ack", "start", "congestion", "timeout", "recovered"];
+/// Bounds of the number of events that are written at once: milliseconds of work, and more than the ring buffer holds.
+const AT_ONCE: usize = 4096;
+const EVENTS: usize = 1 << 16;
 const ADDRESS_FAMILY_V6: u32 = libc::AF_INET6 as u32;
 
 /// Table to which the events of the kernel programs are written.
@@ -31,8 +35,10 @@ pub struct Table<'a> {
 struct Output {
     path: PathBuf,
     file: BufWriter<File>,
-    /// First failed write; nothing is written after it.
-    failed: Option<io::Error>,
+    /// Seconds by which the times of events are ahead of those since 1970.
+    ahead_s: u64,
+    /// Error of the first failed write; nothing is written after it.
+    failed: Option<String>,
 }
 
 impl<'a> Table<'a> {
@@ -44,9 +50,10 @@ impl<'a> Table<'a> {
     /// Writes the events in the ring buffer `map` to `file`, which was created at `path`, as soon as `write` is called.
     pub fn new(map: &'a impl MapCore, path: &Path, file: File) -> Result<Self, Failure> {
         let cannot = |error| Failure::new("--windows", format!("cannot read the kernel's events: {error}"));
-        let mut file = BufWriter::new(file);
-        let failed = writeln!(file, "{COLUMNS}").err();
-        let file = Rc::new(RefCell::new(Output { path: path.into(), file, failed }));
+        let file = BufWriter::new(file);
+        let mut output = Output { path: path.into(), file, ahead_s: sys::tai_offset_s(), failed: None };
+        output.line(COLUMNS);
+        let file = Rc::new(RefCell::new(output));
         let output = Rc::clone(&file);
         let mut builder = RingBufferBuilder::new();
         builder
@@ -66,24 +73,44 @@ impl<'a> Table<'a> {
         &self.ready
     }
 
-    /// Writes all events so far. If this fails, marking goes on without the table, and `close` returns the error.
+    /// Writes the next events, as many as take milliseconds. If this fails, marking goes on without the table.
     pub fn write(&self) {
-        let _ = self.events.consume();
+        self.events.consume_raw_n(AT_ONCE);
+    }
+
+    /// Writes all events so far to the file. Returns the error of the first write that has failed.
+    pub fn flush(&self) -> Option<String> {
+        self.events.consume_raw_n(EVENTS);
+        let mut output = self.file.borrow_mut();
+        let flushed = output.file.flush();
+        output.keep(flushed);
+        output.failed.clone()
     }
 
     /// Writes the last events and closes the table.
     pub fn close(self) -> Result<(), Failure> {
-        self.write();
-        let mut output = self.file.borrow_mut();
-        let failed = output.failed.take().or_else(|| output.file.flush().err());
-        failed.map_or(Ok(()), |error| Err(write_failure(&output.path, error)))
+        self.flush().map_or(Ok(()), |error| Err(Failure::new("--windows", error)))
     }
 }
 
 impl Output {
     fn write(&mut self, event: &[u8]) {
-        if let (None, Some(event)) = (&self.failed, Event::read(event)) {
-            self.failed = writeln!(self.file, "{event}").err();
+        if let Some(mut event) = Event::read(event) {
+            event.time = event.time.saturating_sub(self.ahead_s * 1_000_000_000);
+            self.line(event);
+        }
+    }
+
+    fn line(&mut self, line: impl Display) {
+        if self.failed.is_none() {
+            let written = writeln!(self.file, "{line}");
+            self.keep(written);
+        }
+    }
+
+    fn keep(&mut self, written: io::Result<()>) {
+        if let (None, Err(error)) = (&self.failed, written) {
+            self.failed = Some(write_failure(&self.path, error).to_string());
         }
     }
 }
@@ -91,7 +118,7 @@ impl Output {
 /// Windows of a sender at an event.
 #[derive(Debug, PartialEq)]
 struct Event {
-    /// Time of CLOCK_TAI, ns.
+    /// Time of CLOCK_TAI as read, and since 1970 as written, ns.
     time: u64,
     local_port: u16,
     remote: SocketAddr,
@@ -130,8 +157,8 @@ impl Event {
     }
 }
 
-impl std::fmt::Display for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
         let phase = if self.is_validated { "validated" } else { "non-validated" };
         write!(

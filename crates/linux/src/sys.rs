@@ -249,6 +249,16 @@ pub fn cpu_time() -> Span {
     Span::from_nanos(spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64)
 }
 
+/// Returns by how many seconds CLOCK_TAI is ahead of the time since 1970; zero if the kernel was not given the offset.
+pub fn tai_offset_s() -> u64 {
+    let mut tai = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the given structure.
+    let known = unsafe { libc::clock_gettime(libc::CLOCK_TAI, &raw mut tai) } == 0;
+    let now = rustix::time::clock_gettime(ClockId::Realtime);
+    let ahead_s = (tai.tv_sec - now.tv_sec) as f64 + (tai.tv_nsec - now.tv_nsec) as f64 / 1e9;
+    if known { ahead_s.round().max(0.0) as u64 } else { 0 }
+}
+
 /// Signals that are read from a descriptor. They are blocked from the creation of this object on.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
