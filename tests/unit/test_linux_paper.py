@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from catnip.analysis.measures import PortLoss
 from catnip.base import paths, programs
 from catnip.base.progress import Progress
 from catnip.papers import runner
-from catnip.papers.linux import captures, network, stack
+from catnip.papers.linux import captures, hour, network, stack, webservers, windows
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, HALF, LAST, MARKED, OTHERS, Run
 from catnip.papers.testbed.wan import BUFFERS_KB
@@ -132,3 +134,49 @@ def test_the_simulated_sender_marks_its_repairs_where_it_is_told_to() -> None:
     # A tenth or more of the packets on the line are retransmissions.
     assert repairs > without + 0.05
     assert high_share("last-only") == repairs
+
+
+def test_what_the_kernel_says_during_a_part_of_the_hour_is_read_and_not_what_it_said_before(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "kmsg"
+    log.write_text("WARNING: of the past\n")
+    with hour._new_lines(log) as added:
+        with log.open("a") as more:
+            more.write("6,1,2,-;eth0: up\n4,2,3,-;BUG: a new one\n")
+        assert added() == ["6,1,2,-;eth0: up", "4,2,3,-;BUG: a new one"]
+        assert added() == []
+    assert [bool(hour.TROUBLE.search(line)) for line in ("BUG: x", "WARNING: x", "eth0: up")] == [1, 1, 0]
+
+
+def test_a_burst_is_received_to_its_end_or_to_that_of_its_connection() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"abcdef")
+        assert hour._received(ours, 4) == b"abcd"
+        theirs.close()
+        assert hour._received(ours, 4) == b"ef"
+
+
+WINDOWS = """time_s,local_port,remote,event,kind,cwnd_bytes,ssthresh_bytes,pipe_ack_bytes,phase
+1.0,80,a:1,0,start,1000,,,validated
+1.5,80,a:1,1,ack,4000,,2000,validated
+1.6,80,b:2,0,start,1000,,,validated
+1.8,80,b:2,1,ack,2000,,1000,validated
+4.0,80,a:1,2,start,3000,,0,non-validated
+4.25,80,a:1,3,ack,3000,,2000,validated
+5.0,80,b:2,2,start,2000,,0,non-validated
+5.5,80,b:2,3,ack,2000,,1000,validated
+"""
+
+
+def test_bursts_of_a_table_of_windows_begin_after_silences(tmp_path: Path) -> None:
+    table = tmp_path / "windows.csv"
+    table.write_text(WINDOWS)
+    rows = windows.read_windows(table)
+    assert webservers.sent_times_s(rows) == pytest.approx(np.array([[0.5, 0.25], [0.2, 0.5]]))
+    # One connection keeps three quarters of its window, the other one all of it.
+    assert webservers.retained(rows) == 0.75
+    table.write_text(WINDOWS.replace("4.0,80,a:1,2,start,3000,,0,non-validated\n", ""))
+    with pytest.raises(InputError, match="events of a:1 are missing before 3"):
+        windows.read_windows(table)

@@ -1,5 +1,6 @@
 """Tests of maps of claims: settings that change one factor, the two strongest, and what is told of them."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from catnip._core import InputError
 from catnip.analysis.interval import Interval
 from catnip.analysis.verdicts import Band
 from catnip.base.progress import Progress
-from catnip.papers import statement
+from catnip.papers import maps, statement
 from catnip.papers.maps import TOGETHER, Factor, Map, Mapped
 from catnip.papers.runs import Runs
 
@@ -64,6 +65,12 @@ def test_the_two_factors_that_bring_the_value_nearest_are_changed_together() -> 
     assert one.text(TOGETHER) == "round trip and buffer: short with large (1 of 6)"
     everywhere = mapped({"queue=1": 6, "queue=3": 6, "delay=1": 6, "rto=2": 6})
     assert everywhere.text("buffer") == "small, large (2 of 3)"
+
+
+def test_a_value_of_one_run_has_no_interval_and_is_itself() -> None:
+    one = Interval(3, math.nan, math.nan, 1)
+    assert maps._is_same(one, Interval(3, math.nan, math.nan, 1))
+    assert not maps._is_same(one, Interval(4, math.nan, math.nan, 1))
 
 
 def test_what_is_said_to_be_published_must_change_nothing() -> None:

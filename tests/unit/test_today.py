@@ -73,7 +73,7 @@ def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finis
         }
         beyond = set(BEYOND) if name == "ten" else set()
         assert claimed - {None} == set(page_set.cells()) | beyond
-        (tail,) = (
+        tail = next(
             one
             for one in stated
             if one.ours.quantity == "longest_tail_s" and one.ours.arguments["page_set"] == name

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from catnip._core import InputError
 from catnip.analysis.interval import Interval
 from catnip.analysis.verdicts import Band
@@ -191,7 +193,8 @@ class Mapped:
 
 
 def _is_same(one: Interval, other: Interval) -> bool:
-    return (one.mean, one.low, one.high) == (other.mean, other.low, other.high)
+    ours, theirs = ([value.mean, value.low, value.high] for value in (one, other))
+    return np.array_equal(ours, theirs, equal_nan=True)
 
 
 def _listed(held: Sequence[str], of: int) -> str:

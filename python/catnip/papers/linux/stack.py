@@ -120,7 +120,7 @@ FAST: Mapping[str, Callable[[Cell], Cell]] = {
     "10 Mbit/s": lambda cell: replace(cell, rate="10Mbit", readers=200, queue=33),
     "10 Mbit/s, two products of buffer": lambda cell: replace(cell, rate="10Mbit", readers=200, queue=66),
 }
-"""Lines that people have, which lose less than 3 %: a bandwidth-delay product of buffer, and two."""
+"""Faster lines, with a bandwidth-delay product of buffer and with two."""
 QUICK_CELLS = (BASE, "40 packets of buffer")
 CONTROLS = {"cubic": "CUBIC", "bbr": "BBR"}
 

@@ -4,9 +4,12 @@ import http.client
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from catnip import api
 from catnip._core import InputError
@@ -29,6 +32,7 @@ from catnip.papers.linux.windows import (
     simulated,
 )
 from catnip.papers.quantity import Quantities
+from catnip.papers.rows import Rows
 from catnip.testbed import site
 
 measured = Quantities()
@@ -36,6 +40,7 @@ measured = Quantities()
 REPEATS = 5
 """Number of connections of a measurement."""
 CONTROL = "catnip_newcwv"
+Indices: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,9 @@ class Served:
     """Bursts that a Web server has sent over several connections."""
 
     times_s: Floats
-    """Time from a request to its last byte: a row per connection, a column per burst."""
+    """Time from a request to its last byte at the client: a row per connection, a column per burst."""
+    sent_s: Floats
+    """Time from the first packet to the last ACK at the server by newCWV; empty with another control."""
     retained: float
     """Smallest ratio of cwnd after a silence to cwnd before it; NaN if the agent does not report windows."""
 
@@ -52,7 +59,7 @@ class Served:
 def served_over_simulated(runs: KernelRuns, server: str, nth: int) -> Interval:
     """Time of a Web server's `nth` burst (from 1) by newCWV of the kernel, over the simulator's."""
     ours_s = _simulated_s(runs)[nth - 1]
-    return stats.mean(_of(runs, server, CONTROL).times_s[:, nth - 1] / ours_s)
+    return stats.mean(_of(runs, server, CONTROL).sent_s[:, nth - 1] / ours_s)
 
 
 @measured
@@ -92,7 +99,8 @@ def _measured(server: str, control: str) -> Served:
             link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
             agent, table = str(program(AGENT)), folder / "windows.csv"
             start = [agent, "start", "--device", device(link), "--mark", "none", "--control", control]
-            started = link.run([*start, "--windows", str(table)], capture_output=True, text=True, timeout=60)
+            start += ["--controllers", "all", "--windows", str(table)]
+            started = link.run(start, capture_output=True, text=True, timeout=60)
             if started.returncode:
                 raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
             try:
@@ -100,15 +108,20 @@ def _measured(server: str, control: str) -> Served:
                     times_s = np.array([_fetched_s(link.inside) for _ in range(REPEATS)])
             finally:
                 link.run([agent, "stop"], check=True, timeout=60)
-            retained = _retained(table) if control == CONTROL else float("nan")
+            if control == CONTROL:
+                rows = read_windows(table)
+                served = Served(times_s, sent_times_s(rows), retained(rows))
+            else:
+                served = Served(times_s, np.array([]), float("nan"))
         if link.certificate["verdict"] != "red":
-            return Served(times_s, retained)
+            return served
     raise InputError(f"linux: the certificate of the link was red {TRIES} times")
 
 
 def _fetched_s(address: str) -> list[float]:
     """Fetches bursts over one connection and returns their times, s."""
     connection = http.client.HTTPConnection(address, site.PORT, timeout=60)
+    connection.connect()
     times_s = []
     for at in range(BURSTS):
         time.sleep(SILENCE_S if at else 0)
@@ -121,16 +134,33 @@ def _fetched_s(address: str) -> list[float]:
     return times_s
 
 
-def _retained(table: Path) -> float:
+def sent_times_s(rows: Rows) -> Floats:
+    """Returns the time from the first packet of each burst to its last ACK, s: a row per connection."""
+    return np.array(
+        [[rows["time_s"][burst[-1]] - rows["time_s"][burst[0]] for burst in of] for of in _bursts(rows)]
+    )
+
+
+def retained(rows: Rows) -> float:
     """Returns the smallest ratio of cwnd at a start after a silence to cwnd at the event before it."""
-    rows = read_windows(table)
-    ratios = []
+    cwnd = rows["cwnd_bytes"]
+    return min(
+        float(cwnd[after[0]] / cwnd[before[-1]]) for of in _bursts(rows) for before, after in pairwise(of)
+    )
+
+
+def _bursts(rows: Rows) -> list[list[Indices]]:
+    """Returns the indices of the events of each burst, from its start on, of each connection."""
+    found = []
     for remote in np.unique(rows["remote"]):
         of = np.flatnonzero(rows["remote"] == remote)
-        starts = [at for at in range(1, len(of)) if rows["kind"][of[at]] == "start"]
-        ratios += [rows["cwnd_bytes"][of[at]] / rows["cwnd_bytes"][of[at - 1]] for at in starts]
-    assert len(ratios) >= REPEATS * (BURSTS - 1), "each burst but the first one follows a silence"
-    return float(min(ratios))
+        silences = np.flatnonzero(np.diff(rows["time_s"][of]) > SILENCE_S / 2) + 1
+        bursts = np.split(of, silences)
+        assert all(rows["kind"][burst[0]] == "start" for burst in bursts), (
+            "a burst begins with its first packet"
+        )
+        found.append(bursts)
+    return found
 
 
 def _simulated_s(runs: KernelRuns) -> list[float]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -87,9 +88,17 @@ def retained_share(runs: KernelRuns, lost: str) -> float:
 
 @measured
 def kernel_traced(runs: KernelRuns) -> str:
-    """CWV-S13: names of the columns of the agent's table that hold a sender's state."""
+    """CWV-S13: names of the columns of the agent's table that hold a sender's state at every event."""
     names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
-    return ", ".join(name for name in names if name in _traced(runs)[0])
+    table = _traced(runs)[0]
+    # After the recovery everything is known of the sender.
+    later = slice(int(np.flatnonzero(table["kind"] == "recovered")[0]), None)
+    known = {
+        name: np.isfinite(table[name][later]) if name in NUMBERS else table[name][later] != ""
+        for name in names
+        if name in table
+    }
+    return ", ".join(name for name, values in known.items() if values.all())
 
 
 @measured
@@ -112,11 +121,19 @@ def traced_over_simulated(runs: KernelRuns, column: str, nth: int) -> float:
 
 
 def read_windows(table: Path) -> Rows:
-    """Returns the columns of an agent's table of windows; unknown values are NaN."""
+    """Returns the columns of an agent's table of windows; unknown values are NaN.
+
+    Raises InputError if events of a connection are missing.
+    """
     with table.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert rows, "a connection by newCWV has events"
     texts = {name: [row[name] for row in rows] for name in rows[0]}
+    counted = Counter[tuple[str, str]]()
+    for connection in zip(texts["local_port"], texts["remote"], texts["event"], strict=True):
+        if int(connection[2]) != counted[connection[:2]]:
+            raise InputError(f"{table}: events of {connection[1]} are missing before {connection[2]}")
+        counted[connection[:2]] += 1
     return {
         name: np.array([float(value or "nan") for value in column] if name in NUMBERS else column)
         for name, column in texts.items()
@@ -277,7 +294,7 @@ def _measure_behind(
     options = ["--controllers", "all"] if sets_context else []
     if windows:
         windows.unlink(missing_ok=True)
-        options += ["--windows", str(windows)]
+        options = ["--controllers", "all", "--windows", str(windows)]
     start = [agent, "start", "--device", device(link), "--mark", "none", *options]
     started = link.run(start, capture_output=True, text=True, timeout=60)
     if started.returncode:

@@ -9,7 +9,7 @@ from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.printed import paper_gain_pct
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
-from catnip.papers.today.cells import DROP_TAIL, PAGE_SETS
+from catnip.papers.today.cells import BEYOND, DROP_TAIL, PAGE_SETS
 from catnip.papers.today.runs import MARKED, CellRuns, Result
 
 measured = Quantities()
@@ -62,12 +62,15 @@ def file_change_pct(runs: CellRuns, page_set: str, cell: str, queue: str, than: 
 
 
 @measured
-def longest_tail_s(runs: CellRuns, page_set: str) -> Interval:
-    """Largest 99th percentile of page times over all cells and queues of a set of pages, s.
+def longest_tail_s(runs: CellRuns, page_set: str, beyond: bool = False) -> Interval:
+    """Largest 99th percentile of page times over the cells and queues of a set of pages, s.
+
+    The cells are those of single factors, or, with `beyond`, those of `BEYOND`.
 
     Times can be measured only up to the time between the start of a page and the end of its run.
     """
-    cells = (runs.cell(page_set, cell).values() for cell in PAGE_SETS[page_set].cells())
+    names = BEYOND if beyond else PAGE_SETS[page_set].cells()
+    cells = (runs.cell(page_set, cell).values() for cell in names)
     return stats.greatest([_quantile(one, "99th percentile", MARKED)[0] for each in cells for one in each])
 
 

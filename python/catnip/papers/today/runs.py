@@ -1,4 +1,4 @@
-"""Runs of each cell behind all queues, made on demand and reduced to the values that the claims need."""
+"""Runs of each cell behind its queues, made on demand and reduced to the values that the claims need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class Result:
 
 
 class CellRuns(Runs):
-    """Runs of the cells, made on demand; each cell is run behind all queues at once."""
+    """Runs of the cells, made on demand; each cell is run behind all of its queues at once."""
 
     quick_seeds = 2
     quick_says = f"{100 * QUICK:.0f} % of the pages of each run"
