@@ -538,9 +538,8 @@ fn ended_bursts(table: &Table, begin_s: f64) -> Vec<Vec<i64>> {
     let names = ["start_s", "time_s", "first_byte", "bytes", "sent", "retransmitted", "number", "idle_s"];
     let columns = names.map(column);
     let mut rows = Vec::new();
-    for row in 0..table.rows() {
-        let [start, time, first, bytes, sent, again, number, idle] =
-            [0, 1, 2, 3, 4, 5, 6, 7].map(|at| columns[at][row]);
+    let values = |row: usize| columns.each_ref().map(|column| column[row]);
+    for [start, time, first, bytes, sent, again, number, idle] in (0..table.rows()).map(values) {
         if time.is_nan() {
             continue;
         }

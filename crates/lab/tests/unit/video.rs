@@ -70,14 +70,14 @@ fn a_slow_link_stalls_and_what_stalls_and_starts_adds_up_to_the_time_of_the_vide
     // over. With each stall two more are waited for, but for the last one.
     let fetched_at: Vec<f64> = (0..30).map(|n| starts[n] + times[n] - starts[0]).collect();
     let (mut playing_until, mut stalls, mut stalled, mut ready) = (fetched_at[1] + 2.0, 0, 0.0, 2);
-    for n in 2..30 {
-        if fetched_at[n] < playing_until {
+    for (n, &fetched) in fetched_at.iter().enumerate().skip(2) {
+        if fetched < playing_until {
             playing_until += 1.0;
             ready = n + 1;
         } else if n + 1 == ready + 2 || n == 29 {
             stalls += 1;
-            stalled += fetched_at[n] - playing_until;
-            playing_until = fetched_at[n] + (n + 1 - ready) as f64;
+            stalled += fetched - playing_until;
+            playing_until = fetched + (n + 1 - ready) as f64;
             ready = n + 1;
         }
     }
