@@ -81,8 +81,9 @@ def test_an_emulation_prints_and_leaves_what_a_run_does_and_certificates_after_i
     catnip: Run, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
     file, one, two = scenario(), tmp_path / "one", tmp_path / "two"
-    simulated = catnip("run", file, "--seeds", 1, "--bursts", "--out", one)
-    emulated = catnip("emulate", file, "--bursts", "--out", two, "--tolerance", "60s")
+    changed = ["--bursts", "--set", "link.ab.delay=30ms", "--set", "duration=15s"]
+    simulated = catnip("run", file, "--seeds", 1, *changed, "--out", one)
+    emulated = catnip("emulate", file, *changed, "--out", two, "--tolerance", "60s")
     assert (simulated.code, emulated.code) == (0, 0)
     # A simulation prints the models' values after the tables.
     printed = tokens(emulated.out)
@@ -116,7 +117,7 @@ def test_a_folder_with_other_results_is_refused_and_left_as_it_is(
     assert refused.code == BAD_INPUT
     assert refused.err.startswith(f"error: --out: {out} has results of scenario CAT-E2, not of X; ")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-    for option in (["--variant", "x"], ["--out", "/dev/null"], ["--mtu", "1"], ["--bursts"]):
+    for option in (["--variant", "x"], ["--out", "/dev/null"], ["--mtu", "1"], ["--bursts"], ["--set", "x"]):
         refused = catnip("emulate", scenario(), *option)
         assert (refused.code, refused.out, refused.err.count("\n")) == (BAD_INPUT, "", 1)
 

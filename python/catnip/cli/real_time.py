@@ -21,7 +21,15 @@ from catnip.base import extras, paths
 from catnip.base.programs import CALLED, program
 from catnip.base.progress import Progress
 from catnip.base.verbosity import Loudness, loudness, note
-from catnip.cli.options import CAPTURE, OUTPUT_FILE, OUTPUT_FOLDER, common, scenario_argument
+from catnip.cli.options import (
+    CAPTURE,
+    OUTPUT_FILE,
+    OUTPUT_FOLDER,
+    Changes,
+    common,
+    scenario_argument,
+    set_option,
+)
 from catnip.report import output
 from catnip.report.summary_tables import document, print_summary
 from catnip.store.tables import Table
@@ -36,6 +44,7 @@ POLL_S = 0.1
 @click.command(epilog="Example: catnip emulate testbed-web --variant '64 KB CATNIP' --out build/wan")
 @scenario_argument
 @click.option("--variant", metavar="NAME", help="Variant to run.  [default: the first]")
+@set_option
 @click.option(
     "--mtu",
     type=click.IntRange(576, 65535),
@@ -68,6 +77,7 @@ POLL_S = 0.1
 def emulate(
     scenario: str,
     variant: str | None,
+    changes: Changes,
     mtu: int,
     no_real_time: bool,
     spin: str | None,
@@ -97,7 +107,7 @@ def emulate(
     if out is None and bursts:
         raise click.UsageError("--bursts: needs --out")
     extras.need("emulate", "pyarrow")
-    loaded = paths.scenario(scenario)
+    loaded = paths.scenario(scenario, changes)
     chosen = _variant(loaded, variant)
     from catnip.store import results  # noqa: PLC0415 -- imports pyarrow
 
@@ -108,6 +118,7 @@ def emulate(
         results.check_folder(out, manifest)
     options: dict[str, object] = {
         "--variant": chosen,
+        "--set": [f"{key}={value}" for key, value in changes],
         "--seed": seed,
         "--mtu": mtu,
         "--spin": spin,
@@ -156,8 +167,13 @@ def _variant(scenario: Scenario, name: str | None) -> str:
 
 
 def _arguments(options: Mapping[str, object]) -> list[str]:
-    active = {name: value for name, value in options.items() if value is not None and value is not False}
-    return [name if value is True else f"{name}={value}" for name, value in active.items()]
+    """Returns the arguments for options with these values; a flag has True, a repeatable option a list."""
+    arguments = []
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [value]
+        active = [one for one in values if one is not None and one is not False]
+        arguments += [name if one is True else f"{name}={one}" for one in active]
+    return arguments
 
 
 def _run(emulator: Path, command: Sequence[str], folder: Path, label: str, quiet: bool) -> int:

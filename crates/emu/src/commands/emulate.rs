@@ -40,6 +40,9 @@ pub(crate) struct Emulate {
     /// Variant of the scenario [default: the first]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// Key to change in all variants, such as link.line.queue=red:10; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    set: Vec<(String, String)>,
     /// Seed of all random choices
     #[arg(long, value_name = "INTEGER", default_value_t = 1, allow_hyphen_values = true)]
     seed: u64,
@@ -78,7 +81,7 @@ Exit codes:
 pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let notes = options.outputs.notes();
     let bad_input = |error: catnip_lab::InputError| Failure { message: error.to_string(), code: 2 };
-    let scenario = Scenario::load(&options.scenario).map_err(bad_input)?;
+    let scenario = Scenario::load_set(&options.scenario, &options.set).map_err(bad_input)?;
     scenario.warnings.iter().for_each(|warning| options.outputs.warn(warning));
     let names: Vec<&str> = scenario.variants().collect();
     let name = options.variant.as_deref().unwrap_or(names[0]);
@@ -130,6 +133,15 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     }
     written.into_iter().collect::<Result<(), Failure>>()?;
     Ok(exit_code(finished.code, results.certificate.verdict))
+}
+
+/// Parses a setting of --set.
+fn key_and_value(setting: &str) -> Result<(String, String), String> {
+    let trimmed = setting.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    match trimmed.filter(|(key, _)| key.split('.').all(|part| !part.trim().is_empty())) {
+        Some((key, value)) => Ok((key.into(), value.into())),
+        None => Err("expected KEY=VALUE, such as link.line.queue=drop-tail:10".into()),
+    }
 }
 
 /// Name of the file in the results folder that contains the final messages, with --hand-over.

@@ -201,6 +201,28 @@ fn the_variant_is_a_name_in_every_form_of_a_table() {
 }
 
 #[test]
+fn every_key_that_is_set_counts_and_what_is_no_key_is_refused_before_the_run() {
+    let lab = Lab::new("set");
+    let options = ["-q", "--json", "--set", "traffic.file.bytes=10KB", "--set", "link.ab.delay = 55ms"];
+    let json: serde_json::Value = serde_json::from_slice(&lab.emulate(&options).stdout).unwrap();
+    assert_eq!(json["connections"]["bytes"][0], 10_240);
+    // Two round trips at least: a handshake, and the document.
+    assert!(json["transfers"]["time_s"][0].as_f64().unwrap() > 0.2, "{}", json["transfers"]["time_s"]);
+    for (setting, message) in [
+        ("duration", "expected KEY=VALUE, such as link.line.queue=drop-tail:10"),
+        ("link..rate=1Mbit", "expected KEY=VALUE"),
+        ("=1s", "expected KEY=VALUE"),
+        ("link.ab.rate=fast", "x.toml: link.ab.rate: "),
+        ("link.ac.rate=1Mbit", "x.toml: link.ac"),
+    ] {
+        let output = lab.emulate(&["--set", setting]);
+        let stderr = text(&output.stderr);
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{setting}: {stderr}");
+        assert!(stderr.contains(message), "{setting}: {stderr}");
+    }
+}
+
+#[test]
 fn quiet_says_nothing_and_verbose_says_when_what_is_done() {
     let lab = Lab::new("voice");
     assert_eq!(text(&lab.emulate(&["-v", "--quiet"]).stderr), "", "the last word counts");

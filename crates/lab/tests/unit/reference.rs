@@ -399,7 +399,7 @@ fn page() -> String {
          \u{20} controller ignores, texts and nodes that nothing uses, long flows among which nothing is random.\n\
          - `catnip schema` prints this reference as a JSON Schema. A first line `#:schema PATH` in a scenario refers editors (Even Better\n\
          \x20\x20TOML, taplo) to the schema, for completion, documentation and validation.\n\
-         - `catnip run --set KEY=VALUE` changes a key, given by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
+         - `--set KEY=VALUE` of `catnip run` and `catnip emulate` changes a key, given by its path as in an axis: `--set link.line.queue=red:10`.\n\n\
          A key without a default is required, in the scenario, in a scenario on which it builds (`base`), or in every variant.\n",
     );
     let sections = sections();
