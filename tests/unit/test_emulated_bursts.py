@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,7 @@ from catnip.papers.newcwv.real import (
 )
 from catnip.papers.newcwv.runs import NEW_CWV, NEW_RENO, PACED
 from catnip.papers.runs import Runs
+from catnip.papers.unavailable import Unavailable
 
 Row = tuple[int, float, float, float]
 """Size of a response, bytes, idle period before it, times of its first and of its last byte, s."""
@@ -98,7 +100,7 @@ def systems(setting: str, seed: int = 1, simulated: bool = False, **of: Run) -> 
 
 def kernel(*traces: Runs) -> KernelRuns:
     runs = KernelRuns(True, None, 1, Progress(quiet=True))
-    runs.cached("traces", lambda: list(traces))
+    runs.cached(("traces", real.BUFFER_KB), lambda: list(traces))
     return runs
 
 
@@ -265,9 +267,9 @@ def test_a_simulated_run_has_the_responses_that_end_in_time_and_the_connections_
         "ports": {"variant": np.zeros(1, int), "port": ["sink"]},
         "runs": {"variant": np.zeros(1, int), "end_s": [11.0]},
     }
-    monkeypatch.setattr(paths, "scenario", lambda _: SimpleNamespace(run=lambda *_: tables))
+    monkeypatch.setattr(paths, "scenario", lambda *_: SimpleNamespace(run=lambda *_: tables))
     variant = Variant(setting, NEW_CWV, simulated=True)
-    one = real._simulate([variant], 10.0, 1)[variant]
+    one = real._simulate([variant], 10.0, 1, [])[variant]
     assert list(one.responses["connection"]) == [0, 1]
     assert (one.sent, one.retransmitted, one.duration_s) == (11, 3, 11)
 
@@ -470,3 +472,45 @@ def test_red_certificates_of_all_traces_are_counted() -> None:
         return trace(systems(FREE, reno=run(certificate=certificate(verdict))), seed)
 
     assert bursts.cwv_red_certificates(kernel(of(1, "red"), of(2, "green"), of(3, "red"))) == "2"
+
+
+def test_the_buffer_of_a_gain_is_that_of_the_programs_path_and_of_the_simulated_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The traces are seeds 1 to 10, without a path that has no buffer; each run is a part of its own."""
+    emulated, simulated = [], []
+
+    def emulate(_: str, variant: str, seed: int, *rest: Any) -> SimpleNamespace:
+        emulated.append((seed, variant, *rest[2:]))
+        return SimpleNamespace(is_red=False, out="", err="", certificate={}, tables={})
+
+    def simulate(variants: Sequence[Variant], *rest: Any) -> dict[Variant, Run]:
+        simulated.append((rest[1], *rest[2]))
+        return dict.fromkeys(variants, run())
+
+    # Without pacing, a burst takes 0.8 of Reno's time over the paper's buffer and 1.2 over the other one.
+    def read(variant: Variant, *rest: Any) -> Run:
+        ratio = {RENO: 1.0, KERNEL_CWV: 1.2, KERNEL_PACED: 0.5}[variant.system]
+        return run(rest[-1], (80_500, 2, 0.2, ratio))
+
+    monkeypatch.setattr(real, "cannot_control", lambda: None)
+    monkeypatch.setattr(bursts, "controllers", nullcontext)
+    monkeypatch.setattr(KernelRuns, "require", lambda *_: None)
+    for name, fake in (("emulate", emulate), ("_simulate", simulate), ("read_run", read)):
+        monkeypatch.setattr(real, name, fake)
+    large: Row = (80_500, 2, 0.2, 1.0)
+    usual = systems(SHARED, reno=run(1, large), cwv=run(1, (*large[:3], 0.8)))
+    runs = KernelRuns(False, 12, 1, Progress(quiet=True))
+    runs.cached(("traces", 30), lambda: [trace(usual, 1)])
+    assert bursts.kernel_gain_pct(runs, SHARED, KERNEL_CWV, 80).mean == approx(20)
+    assert emulated == []
+    assert bursts.kernel_gain_pct(runs, SHARED, KERNEL_CWV, 80, buffer_kb=60).mean == approx(-20)
+    assert bursts.paced_over_unpaced_points(runs, buffer_kb=60).mean == approx(50 + 20)
+    names = [f"{setting}: {system}" for setting in (CONGESTED, SHARED) for system in real.OF_THE_KERNEL]
+    options = ("--bursts", "--set=define.queue=drop-tail:60000B")
+    assert sorted(emulated) == sorted((seed, name, *options) for seed in range(1, 11) for name in names)
+    queue = ("define.queue", "drop-tail:60000B")
+    assert sorted(simulated) == [(seed, queue) for seed in range(1, 11)]
+    quick = KernelRuns(True, None, 1, Progress(quiet=True))
+    with pytest.raises(Unavailable, match="the paper's buffer of 30 KB only"):
+        bursts.kernel_gain_pct(quick, SHARED, KERNEL_CWV, 80, buffer_kb=60)

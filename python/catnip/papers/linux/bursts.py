@@ -1,6 +1,7 @@
 """Quantities of newCWV in this machine's kernel, at the newCWV paper's settings (CWV-S5, S15, E6 to E11)."""
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations, product
 
@@ -9,16 +10,34 @@ from numpy.typing import NDArray
 
 from catnip.analysis import bursts, stats
 from catnip.analysis.interval import UNKNOWN, Interval
+from catnip.base.progress import side_by_side
 from catnip.papers.linux.runs import KernelRuns, controllers
 from catnip.papers.newcwv import real
-from catnip.papers.newcwv.real import FREE, KERNEL_CWV, KERNEL_PACED, OF_THE_KERNEL, RENO, SHARED
+from catnip.papers.newcwv.real import (
+    BUFFER_KB,
+    CONGESTED,
+    FREE,
+    KERNEL_CWV,
+    KERNEL_PACED,
+    OF_THE_KERNEL,
+    RENO,
+    SETTINGS,
+    SHARED,
+)
 from catnip.papers.quantity import Quantities
 from catnip.papers.runs import Runs
+from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Table
 
 measured = Quantities()
 
 FULL_S = 240.0
+TRACES_AT_ONCE = 2
+"""Number of traces that are measured at the same time, each with all of its variants."""
+BUFFERS_KB = (15, 60, 120)
+"""Sizes of the bottleneck's buffer besides that of the paper."""
+BUFFER_TRACES = 10
+"""Number of traces that are measured with each of `BUFFERS_KB`, the first ones."""
 SIZES_KB = (5, 10, 20, 40, 80)
 IDLES_S = (1, 3, 5, 7, 10, 15)
 FEWEST = 10
@@ -27,13 +46,20 @@ FEWEST = 10
 
 @measured
 def kernel_gain_pct(
-    runs: KernelRuns, setting: str, system: str, burst_kb: float, idle_s: float = 1.0, simulated: bool = False
+    runs: KernelRuns,
+    setting: str,
+    system: str,
+    burst_kb: float,
+    idle_s: float = 1.0,
+    simulated: bool = False,
+    buffer_kb: int = BUFFER_KB,
 ) -> Interval:
     """Mean reduction of burst times relative to the kernel's Reno, percent.
 
     The bursts are larger than `burst_kb` and follow idle periods above `idle_s`.
     """
-    return bursts.gain(_class(runs, setting, system, burst_kb, idle_s, simulated), _seeds(runs))
+    here = _class(runs, setting, system, burst_kb, idle_s, simulated, buffer_kb)
+    return bursts.gain(here, _seeds(runs, buffer_kb))
 
 
 @measured
@@ -75,25 +101,30 @@ def long_over_short_points(runs: KernelRuns, setting: str, burst_kb: float = 5) 
 
 
 @measured
-def paced_over_unpaced_points(runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0) -> Interval:
+def paced_over_unpaced_points(
+    runs: KernelRuns, burst_kb: float = 80, idle_s: float = 1.0, buffer_kb: int = BUFFER_KB
+) -> Interval:
     """Gain of newCWV beside a file transfer with pacing minus that without pacing, percentage points."""
     paced, unpaced = (
-        _gain_pct(runs, SHARED, system, burst_kb, idle_s) for system in (KERNEL_PACED, KERNEL_CWV)
+        _gain_pct(runs, SHARED, system, burst_kb, idle_s, buffer_kb) for system in (KERNEL_PACED, KERNEL_CWV)
     )
-    return _difference(runs, paced, unpaced)
+    return _difference(runs, paced, unpaced, buffer_kb=buffer_kb)
 
 
 @measured
-def retransmission_ratio(runs: KernelRuns, setting: str) -> Interval:
+def retransmission_ratio(runs: KernelRuns, setting: str, buffer_kb: int = BUFFER_KB) -> Interval:
     """Ratio of the share of retransmitted segments with newCWV to that with the kernel's Reno."""
+    traces = _traces(runs, buffer_kb)
 
     def share(system: str, chosen: NDArray[np.intp]) -> float:
-        here = [real.of(_traces(runs)[trace]).run(setting, system) for trace in chosen]
+        here = [real.of(traces[trace]).run(setting, system) for trace in chosen]
         return sum(run.retransmitted for run in here) / sum(run.sent for run in here)
 
-    if not share(RENO, np.arange(len(_traces(runs)))):
+    if not share(RENO, np.arange(len(traces))):
         return UNKNOWN
-    return _over_traces(runs, lambda chosen: share(KERNEL_CWV, chosen) / (share(RENO, chosen) or math.nan))
+    return stats.jackknife(
+        lambda chosen: share(KERNEL_CWV, chosen) / (share(RENO, chosen) or math.nan), len(traces)
+    )
 
 
 @measured
@@ -107,9 +138,10 @@ def kernel_spread_ms(runs: KernelRuns, system: str) -> Interval:
 
 
 @measured
-def file_over(runs: KernelRuns, system: str) -> Interval:
+def file_over(runs: KernelRuns, system: str, buffer_kb: int = BUFFER_KB) -> Interval:
     """Ratio of the file transfer's throughput beside the bursts of `system` to that beside those of Reno."""
-    ours, theirs = ([real.file_kbps(one, each) for one in _traces(runs)] for each in (system, RENO))
+    traces = _traces(runs, buffer_kb)
+    ours, theirs = ([real.file_kbps(one, each) for one in traces] for each in (system, RENO))
     return stats.ratio(ours, theirs)
 
 
@@ -127,54 +159,68 @@ def over_simulated_kernel(runs: KernelRuns, setting: str, system: str) -> Interv
 @measured
 def cwv_red_certificates(runs: KernelRuns) -> str:
     """Number of emulated runs whose router has a red certificate in both tries."""
-    return str(sum(int(real.red_certificates(one)) for one in _traces(runs)))
+    return str(sum(int(real.red_certificates(one)) for one in _all_traces(runs)))
 
 
 @measured
 def invalid_bursts(runs: KernelRuns) -> str:
     """Number of responses with a wrong size plus number of connections that ended early."""
     counts = (real.responses_of_another_size, real.broken_connections)
-    return str(sum(int(count(one)) for one in _traces(runs) for count in counts))
+    return str(sum(int(count(one)) for one in _all_traces(runs) for count in counts))
+
+
+def buffers(quick: bool = False) -> Sequence[int]:
+    """Returns the measured sizes of the bottleneck's buffer, KB, the paper's first; only that if `quick`."""
+    return (BUFFER_KB,) if quick else (BUFFER_KB, *BUFFERS_KB)
 
 
 def table(runs: KernelRuns) -> Table:
     """Returns the table of measured and simulated gains, for sizes and idle periods with enough bursts."""
+    paths = [(setting, one) for one in buffers(runs.quick) for setting in _settings(one)]
     rows = []
-    for setting in real.SETTINGS:
+    for setting, buffer_kb in paths:
+        label = setting if buffer_kb == BUFFER_KB else f"{setting}, {buffer_kb} KB of buffer"
         for system in (KERNEL_CWV, KERNEL_PACED):
             for size in SIZES_KB:
                 cells = []
                 for simulated in (False, True):
                     for idle in (1, 5, 15):
-                        cells.append(_cell(runs, setting, system, size, idle, simulated))
-                rows.append([f"{setting}, {system}, above {size} KB", *cells])
+                        here = _class(runs, setting, system, size, idle, simulated, buffer_kb)
+                        cells.append(_cell(here, _seeds(runs, buffer_kb)))
+                rows.append([f"{label}, {system}, above {size} KB", *cells])
     silences = ("after 1 s", "after 5 s", "after 15 s")
     columns = ["", *(f"kernel: {one}" for one in silences), *(f"simulator: {one}" for one in silences)]
     note = (
         f"Gains over Reno in percent, with the number of bursts; none where there are fewer than {FEWEST}. "
-        f"Traces of {FULL_S:.0f} s, the same {len(_traces(runs))} for all; round trip 200 ms; free: no rate "
-        "limit, congested: 2 Mbit/s and a buffer of 30 KB, shared: a file beside it. The simulator's gains "
-        "are those of its newCWV over its Reno as Linux has it."
+        f"Traces of {FULL_S:.0f} s, the same {len(_traces(runs))} for all, the first "
+        f"{len(_traces(runs, buffers(runs.quick)[-1]))} with another buffer; round trip 200 ms; free: no "
+        f"rate limit, congested: 2 Mbit/s and a buffer of {BUFFER_KB} KB, shared: a file beside it. The "
+        "simulator's gains are those of its newCWV over its Reno as Linux has it."
     )
     return Table("Bursts under newCWV in the kernel", columns, rows, note)
 
 
-def _cell(runs: KernelRuns, setting: str, system: str, size: int, idle: int, simulated: bool) -> str:
-    here = _class(runs, setting, system, size, idle, simulated)
+def _cell(here: bursts.Pairs, seeds: list[int]) -> str:
     if len(here.gain_pct) < FEWEST:
         return ""
-    one = bursts.gain(here, _seeds(runs))
+    one = bursts.gain(here, seeds)
     return f"{one.mean:.0f} [{one.low:.0f}, {one.high:.0f}] ({len(here.gain_pct)})"
 
 
 def _class(
-    runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float, simulated: bool = False
+    runs: KernelRuns,
+    setting: str,
+    system: str,
+    size_kb: float,
+    idle_s: float,
+    simulated: bool = False,
+    buffer_kb: int = BUFFER_KB,
 ) -> bursts.Pairs:
     """Returns the bursts of a size and idle period, paired with those under Reno; all traces."""
     return bursts.joined(
         [
             real.class_of(one, setting, system, 1000 * size_kb, idle_s, simulated, RENO)
-            for one in _traces(runs)
+            for one in _traces(runs, buffer_kb)
         ]
     )
 
@@ -184,12 +230,17 @@ def _count(runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: 
 
 
 def _gain_pct(
-    runs: KernelRuns, setting: str, system: str, size_kb: float, idle_s: float = 1.0
+    runs: KernelRuns,
+    setting: str,
+    system: str,
+    size_kb: float,
+    idle_s: float = 1.0,
+    buffer_kb: int = BUFFER_KB,
 ) -> stats.Statistic:
     """Returns the function that computes `kernel_gain_pct` from the traces with the given indices."""
     each = [
         real.class_of(one, setting, system, 1000 * size_kb, idle_s, reference=RENO).gain_pct
-        for one in _traces(runs)
+        for one in _traces(runs, buffer_kb)
     ]
 
     def mean(chosen: NDArray[np.intp]) -> float:
@@ -200,30 +251,55 @@ def _gain_pct(
 
 
 def _difference(
-    runs: KernelRuns, left: stats.Statistic, right: stats.Statistic, confidence: float = 0.95
+    runs: KernelRuns,
+    left: stats.Statistic,
+    right: stats.Statistic,
+    confidence: float = 0.95,
+    buffer_kb: int = BUFFER_KB,
 ) -> Interval:
-    return _over_traces(runs, lambda chosen: left(chosen) - right(chosen), confidence)
+    return _over_traces(runs, lambda chosen: left(chosen) - right(chosen), confidence, buffer_kb)
 
 
-def _over_traces(runs: KernelRuns, statistic: stats.Statistic, confidence: float = 0.95) -> Interval:
+def _over_traces(
+    runs: KernelRuns, statistic: stats.Statistic, confidence: float = 0.95, buffer_kb: int = BUFFER_KB
+) -> Interval:
     """Returns a statistic of all traces, whose bursts depend on each other within a trace."""
-    return stats.jackknife(statistic, len(_traces(runs)), confidence)
+    return stats.jackknife(statistic, len(_traces(runs, buffer_kb)), confidence)
 
 
-def _seeds(runs: KernelRuns) -> list[int]:
-    return [one.first_seed for one in _traces(runs)]
+def _settings(buffer_kb: int) -> Sequence[str]:
+    """Returns the settings measured with a buffer: all with the paper's, else those that have one."""
+    return SETTINGS if buffer_kb == BUFFER_KB else (CONGESTED, SHARED)
 
 
-def _traces(runs: KernelRuns) -> list[Runs]:
+def _seeds(runs: KernelRuns, buffer_kb: int = BUFFER_KB) -> list[int]:
+    return [one.first_seed for one in _traces(runs, buffer_kb)]
+
+
+def _all_traces(runs: KernelRuns) -> list[Runs]:
+    return [one for buffer_kb in buffers(runs.quick) for one in _traces(runs, buffer_kb)]
+
+
+def _traces(runs: KernelRuns, buffer_kb: int = BUFFER_KB) -> list[Runs]:
     """Returns the runs for each trace, in the form that the quantities of the newCWV paper take."""
 
     def make() -> list[Runs]:
+        if buffer_kb not in buffers(runs.quick):
+            raise Unavailable(f"a quick run has the paper's buffer of {BUFFER_KB} KB only")
         runs.require()
         seeds = runs.seeds(real.EMULATED)
+        if buffer_kb != BUFFER_KB:
+            seeds = seeds[:BUFFER_TRACES]
         traces = [Runs(runs.quick, None, seed, runs.progress, parts=runs.parts) for seed in seeds]
+        report = runs.progress.task(f"traces of bursts, buffer of {buffer_kb} KB")
+
+        def measure(one: Runs) -> None:
+            one.cached(
+                "real", lambda: real.measure(one, OF_THE_KERNEL, FULL_S, _settings(buffer_kb), buffer_kb)
+            )
+
         with controllers():
-            for one in traces:
-                one.cached("real", partial(real.measure, one, OF_THE_KERNEL, FULL_S))
+            side_by_side([partial(measure, one) for one in traces], TRACES_AT_ONCE, report)
         return traces
 
-    return runs.cached("traces", make)
+    return runs.cached(("traces", buffer_kb), make)

@@ -22,7 +22,7 @@ from catnip.papers.unavailable import Unavailable
 TRIES = 3
 LOOK_S, IDLE_LOOKS = 0.05, 20
 """Interval between requests for tcpdump's counters, s, and number of requests without progress to allow."""
-USUAL_SEEDS = {"linux-stack": 12, "linux-wan": 10, "newcwv-real": 4}
+USUAL_SEEDS = {"linux-stack": 12, "linux-wan": 10, "newcwv-real": 30}
 
 
 class KernelRuns(Runs):

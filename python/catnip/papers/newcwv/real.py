@@ -34,6 +34,8 @@ measured = Quantities()
 
 FREE, CONGESTED, SHARED = "free", "congested", "shared"
 SETTINGS = (FREE, CONGESTED, SHARED)
+BUFFER_KB = 30
+"""Size of the bottleneck's buffer in the paper, in KB."""
 RENO, CUBIC = "Reno of the kernel", "CUBIC of the kernel"
 KERNEL_CWV, KERNEL_PACED = "newCWV of the kernel", "newCWV of the kernel, paced"
 SYSTEMS = (NEW_RENO, NEW_CWV, PACED, RENO, CUBIC)
@@ -342,12 +344,22 @@ def _gain_text(runs: Runs, variant: Variant, above_bytes: float) -> str:
     return f"{bursts.gain(here, [of(runs).seed])} ({len(here.gain_pct)})" if is_known else ""
 
 
-def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
-    """Measures these systems in all settings concurrently, and simulates their counterparts."""
+def measure(
+    runs: Runs,
+    systems: Sequence[str],
+    full_s: float,
+    settings: Sequence[str] = SETTINGS,
+    buffer_kb: int = BUFFER_KB,
+) -> RealRuns:
+    """Measures these systems in these settings concurrently, and simulates their counterparts.
+
+    `settings` with another buffer than the paper's must have a bottleneck.
+    """
     if missing := cannot_control():
         raise Unavailable(missing)
     for_s = QUICK_S if runs.quick else full_s
-    variants = [Variant(setting, system) for setting in SETTINGS for system in systems]
+    variants = [Variant(setting, system) for setting in settings for system in systems]
+    changes = [] if buffer_kb == BUFFER_KB else [("define.queue", f"drop-tail:{1000 * buffer_kb}B")]
     simulation = paths.scenario(SIMULATED)
     text, _ = simulation.tmix(simulation.variants[0], "web", "original", runs.first_seed)
     emulation, report = paths.scenario_file(EMULATED), runs.progress.task("bursts behind the emulator")
@@ -355,20 +367,25 @@ def measure(runs: Runs, systems: Sequence[str], full_s: float) -> RealRuns:
         trace = Path(folder) / "web.cvec"
         trace.write_text(text, encoding="ascii")
         jobs = {
-            variant: partial(_emulate, str(emulation), variant, trace, for_s, runs.first_seed)
+            variant: partial(_emulate, str(emulation), variant, trace, for_s, runs.first_seed, changes)
             for variant in variants
         }
-        results: dict[Variant, Run] = runs.each(EMULATED, jobs, SIDE_BY_SIDE, report)
+        name = " ".join([EMULATED, *(value for _, value in changes)])
+        results: dict[Variant, Run] = runs.each(name, jobs, SIDE_BY_SIDE, report)
     beside = [Variant(one.setting, one.system, simulated=True) for one in variants]
-    return RealRuns(runs.first_seed, trace_bytes(text), results | _simulate(beside, for_s, runs.first_seed))
+    simulated = _simulate(beside, for_s, runs.first_seed, changes)
+    return RealRuns(runs.first_seed, trace_bytes(text), results | simulated)
 
 
-def _emulate(scenario: str, variant: Variant, trace: Path, for_s: float, seed: int) -> Run:
+def _emulate(
+    scenario: str, variant: Variant, trace: Path, for_s: float, seed: int, changes: Sequence[tuple[str, str]]
+) -> Run:
     """Emulates one run, at most `TRIES` times, until its certificate is not red."""
     environment = {"CATNIP_TRACE": str(trace), "CATNIP_FOR_S": str(for_s)}
+    options = ["--bursts", *(f"--set={key}={value}" for key, value in changes)]
     label = f"{scenario}: {variant.name}"
     for _ in range(TRIES):
-        ended = emulate(scenario, variant.name, seed, environment, label, "--bursts")
+        ended = emulate(scenario, variant.name, seed, environment, label, *options)
         if not ended.is_red:
             break
     return read_run(variant, ended.out, ended.err, ended.certificate, ended.tables, seed)
@@ -406,9 +423,11 @@ def read_run(
     )
 
 
-def _simulate(variants: Sequence[Variant], for_s: float, seed: int) -> dict[Variant, Run]:
+def _simulate(
+    variants: Sequence[Variant], for_s: float, seed: int, changes: Sequence[tuple[str, str]]
+) -> dict[Variant, Run]:
     """Simulates variants and keeps the responses that end within the real clients' time limit `for_s`."""
-    scenario = paths.scenario(SIMULATED)
+    scenario = paths.scenario(SIMULATED, changes)
     tables = scenario.run([variant.name for variant in variants], [seed], ["bursts", "ports", "runs"])
     results = {}
     for index, variant in enumerate(variants):
