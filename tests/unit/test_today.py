@@ -65,6 +65,17 @@ def test_a_cell_beyond_single_factors_runs_behind_the_queues_that_are_compared()
         assert to_bad / (to_bad + 0.25) == pytest.approx(share, rel=1e-3)
 
 
+def test_a_recorded_rate_never_goes_back_and_has_the_mean_that_its_table_states() -> None:
+    folder = Path(paths.scenario("today").path).parent / "traces"
+    stated = [row.split(" | ") for row in (folder / "README.md").read_text(encoding="utf-8").splitlines()]
+    rates = {row[0].removeprefix("| "): float(row[4].split()[0]) for row in stated if ".trace" in row[0]}
+    assert set(rates) == {path.name for path in folder.glob("*.trace")}
+    for name, mbps in rates.items():
+        times_ms = [int(line) for line in (folder / name).read_text(encoding="ascii").split()]
+        assert times_ms == sorted(times_ms)
+        assert len(times_ms) * 1500 * 8 / times_ms[-1] / 1000 == pytest.approx(mbps, abs=0.05)
+
+
 def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
     stated = runner.data("today").statements
     for name, page_set in PAGE_SETS.items():

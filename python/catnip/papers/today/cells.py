@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeAlias
 
 Changes: TypeAlias = Sequence[tuple[str, str]]
@@ -80,20 +81,37 @@ LOSSES = {
     "5 % lost in bursts": "gilbert-elliott:to_bad=0.01316,to_good=0.25,loss_bad=1",
 }
 """Losses behind the line's queue, whatever the marks; bursts have four packets on average."""
-BESIDE_PRAGUE = "others by Prague"
-BEYOND: Mapping[str, Changes] = {
-    **{name: [("link.line.there.loss", loss)] for name, loss in LOSSES.items()},
-    **{
-        f"{name}, without RACK": [("link.line.there.loss", loss), ("tcp.recovery", "sack")]
-        for name, loss in LOSSES.items()
-    },
-    BESIDE_PRAGUE: [
-        ("traffic.other.tcp.control", "prague"),
-        ("traffic.other.tcp.ecn", "l4s"),
-        ("traffic.other.tcp.pacing", "rate:1"),
+RADIO: Mapping[str, Changes] = {
+    "AT&T's LTE": [
+        ("link.line.there.rate", "trace:traces/att-lte-2016.trace"),
+        # As many users as make a line of 4.6 Mbit/s lose some 4 % of the packets.
+        ("node.reader.count", "10"),
+        ("node.other-reader.count", "10"),
     ],
+    "T-Mobile's LTE": [("link.line.there.rate", "trace:traces/t-mobile-lte-2012.trace")],
 }
-"""Cells that a hostile reader asks for: lossy lines with and without RACK-TLP, and senders of two kinds."""
+"""Recorded rates of the line in place of its 10 Mbit/s; traces/README.md says whose they are."""
+RECOVERIES: Mapping[str, Changes] = {"": (), ", without RACK": [("tcp.recovery", "sack")]}
+BESIDE_PRAGUE = "others by Prague"
+
+
+def _beyond() -> Mapping[str, Changes]:
+    lost = {name: [("link.line.there.loss", loss)] for name, loss in LOSSES.items()}
+    of_radio = {
+        f"{radio}{lossy}": [*RADIO[radio], *(lost[lossy.removeprefix(", ")] if lossy else ())]
+        for radio, lossy in product(RADIO, ("", ", 1 % lost", ", 1 % lost in bursts"))
+    }
+    recovered = product((lost | of_radio).items(), RECOVERIES.items())
+    by_prague = {"control": "prague", "ecn": "l4s", "pacing": "rate:1"}
+    return {
+        **{name + recovery: [*changes, *of_hosts] for (name, changes), (recovery, of_hosts) in recovered},
+        BESIDE_PRAGUE: [(f"traffic.other.tcp.{key}", value) for key, value in by_prague.items()],
+    }
+
+
+BEYOND = _beyond()
+"""Cells that a hostile reader asks for: lossy lines and recorded ones, with and without RACK-TLP, and
+senders of two kinds."""
 
 
 def step(name: str) -> Changes:
