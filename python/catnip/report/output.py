@@ -142,7 +142,7 @@ def markdown(outcome: Reproduction, file: Path) -> str:
 
 def _markdown_sentences(sentences: Sequence[Held]) -> str:
     rows = "\n".join(f"| {one.says} | {one.told} | {one.where} |" for one in sentences)
-    return f"| what the paper says | here | where |\n| --- | --- | --- |\n{rows}"
+    return f"| what is said | here | where |\n| --- | --- | --- |\n{rows}"
 
 
 def _markdown_table(table: ReportTable) -> str:
