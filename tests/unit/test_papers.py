@@ -2,19 +2,30 @@
 
 import inspect
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from catnip._core import InputError
 from catnip.analysis.interval import Interval
+from catnip.base.progress import Progress
 from catnip.papers import maps, reference, runner, statement
-from catnip.papers.runner import PAPERS, evaluate
+from catnip.papers.paper import Part
+from catnip.papers.runner import PAPERS, Request, evaluate
 from catnip.papers.statement import Computed, Row, Statement
 from catnip.report import output, values
+from catnip.report.model import Reproduction, Table
 from published import published
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def stored_values(name: str) -> values.Values:
+    return values.read(ROOT / "validation" / f"{name}.json", name)
 
 
 def anchors() -> set[str]:
@@ -75,7 +86,7 @@ def test_every_note_is_in_the_document(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_published_value_is_that_of_a_claim_and_what_is_missing_is_told(name: str) -> None:
-    stored = values.read(ROOT / "validation" / f"{name}.json", name)
+    stored = stored_values(name)
     stated = [one.id for one in runner.data(name).statements]
     assert set(stored.of) <= set(stated)
     missing = [id for id in stated if id not in stored.of]
@@ -86,7 +97,7 @@ def test_every_published_value_is_that_of_a_claim_and_what_is_missing_is_told(na
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_published_table_has_the_verdicts_on_the_published_values(name: str) -> None:
     table = ROOT / "validation" / f"{name}.md"
-    stored = values.read(ROOT / "validation" / f"{name}.json", name)
+    stored = stored_values(name)
     text = table.read_text(encoding="utf-8")
     computed = output.markdown(runner.judge(name, stored), table)
     without_version = re.compile(r"^Made by .*", re.MULTILINE)
@@ -160,6 +171,58 @@ def test_a_run_without_maps_is_a_whole_one_and_one_without_an_experiment_is_not(
     assert runner.is_whole(stated, done)
     assert runner.is_whole(stated, list(stated.experiments))
     assert not runner.is_whole(stated, done[1:])
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_part_of_a_report_shows_experiments_of_its_paper_and_each_published_table_is_one(
+    name: str,
+) -> None:
+    paper, known = runner.load(name), set(runner.experiments(name))
+    assert all(set(of) <= known for of in (paper.headline.of, *(table.of for table in paper.tables)))
+    titles = [table.title for table in stored_values(name).tables]
+    assert len(set(titles)) == len(titles) == len(paper.tables)
+
+
+def test_a_part_of_a_report_is_renewed_with_all_experiments_that_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def table(title: str, note: str = "new") -> Callable[[Any], Table]:
+        return lambda _runs: Table(title, [], [], note)
+
+    paper = replace(
+        runner.load("catnip"),
+        headline=Part(lambda _runs: "new", ["CAT-E2", "CAT-E1"]),
+        tables=[
+            Part(table("one"), ["CAT-E1"]),
+            Part(table("two"), ["CAT-E1", "CAT-E2"]),
+            Part(table("all")),
+        ],
+        seeds=lambda _runs: [1],
+    )
+    stored = stored_values("catnip")
+    first_of = {one.experiment: one for one in reversed(runner.data("catnip").statements)}
+
+    def reproduced(*chosen: str, missing: str = "", is_first: bool = False) -> Reproduction:
+        of = {id: one for id, one in stored.of.items() if id.split(".")[0] in chosen}
+        which = {"no root": [first_of[missing]]} if missing else {}
+        monkeypatch.setattr(runner, "_measured", lambda *_: (SimpleNamespace(), of, which))
+        before = replace(
+            stored, headline="old", tables=[table(title, "old")(None) for title in ("two", "one", "all")]
+        )
+        request = Request("catnip", chosen)
+        return runner.reproduce(request, Progress(quiet=True), None if is_first else before)
+
+    def shown(outcome: Reproduction) -> dict[str, str]:
+        return {"headline": outcome.headline, **{one.title: one.note for one in outcome.tables}}
+
+    monkeypatch.setattr(runner, "load", lambda _: paper)
+    monkeypatch.setattr(runner, "_drawn", lambda *_: [])
+    old = {"headline": "old", "two": "old", "one": "old", "all": "old"}
+    assert shown(reproduced("CAT-E1")) == {**old, "one": "new"}
+    assert shown(reproduced("CAT-E1", "CAT-E2")) == {**old, "headline": "new", "one": "new", "two": "new"}
+    assert shown(reproduced("CAT-E1", "CAT-E2", missing="CAT-E2")) == {**old, "one": "new"}
+    assert shown(reproduced("CAT-E2")) == old
+    assert shown(reproduced("CAT-E1", is_first=True)) == {"headline": "Only CAT-E1.", "one": "new"}
 
 
 def test_what_others_have_stands_beside_ours() -> None:

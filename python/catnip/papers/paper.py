@@ -2,10 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from catnip.papers.runs import Runs
 from catnip.report.model import Figure, Table
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class Part(Generic[Content]):
+    """Part of a report that is made from the paper's runs, and renewed with the experiments that it shows."""
+
+    make: Callable[[Any], Content]
+    of: Sequence[str] = ()
+    """Ids of these experiments; none if it shows all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +37,10 @@ class Paper:
     """Functions of quantities read from the reference tables, by name."""
     figures: Sequence[Callable[[Any], Figure]] = ()
     """Functions that draw the figures of the report, given the paper's runs."""
-    headline: Callable[[Any], str]
-    """Function that returns the main result in a few sentences."""
-    tables: Callable[[Any], Sequence[Table]] = lambda _runs: ()
-    """Function that returns the tables of the report."""
+    headline: Part[str]
+    """The main result in a few sentences."""
+    tables: Sequence[Part[Table]] = ()
+    """Tables of the report, with titles that differ."""
     seeds: Callable[[Any], Sequence[int]] = lambda runs: [runs.first_seed]
     """Function that returns the seeds of the experiment with the most seeds."""
 

@@ -27,7 +27,7 @@ from catnip.report.model import Figure, Held, Reproduction
 from catnip.report.values import Value, Values
 
 if TYPE_CHECKING:
-    from catnip.papers.paper import Paper
+    from catnip.papers.paper import Paper, Part
     from catnip.papers.runs import Runs
 
 PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "testbed", "today")
@@ -93,13 +93,18 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
     present = {one.experiment for one in chosen if one.id in measured}
     done = [id for id in ids if id in present]
     whole = request.chosen is None and is_whole(stated, done) and not missing
+    incomplete = {one.experiment for which in missing.values() for one in which}
+
+    def is_renewed(part: "Part[Any]") -> bool:
+        return whole or (bool(part.of) and set(part.of) <= set(done) - incomplete)
+
     drawn = {figure: id for id in reversed(done) for figure in reversed(stated.figures.get(id, ()))}
     values = Values(
         paper=request.paper,
         made=provenance.program(),
         seeds=paper.seeds(runs),
-        headline=paper.headline(runs) if whole else f"Only {', '.join(done)}.",
-        tables=paper.tables(runs) if whole else [],
+        headline=paper.headline.make(runs) if is_renewed(paper.headline) else "",
+        tables=[part.make(runs) for part in paper.tables if is_renewed(part)],
         figures=[
             *(one for figure, id in reversed(drawn.items()) for one in _drawn(paper, runs, figure, id)),
             *(_drawn_map(paper, runs, stated, one) for one in stated.maps if _has_rows(one, measured)),
@@ -108,8 +113,9 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
     )
     if before is not None and not whole:
         # Of an experiment that could not be measured as a whole, the former values stay.
-        partial = {one.experiment for ids in missing.values() for one in ids}
-        values = before.with_new(values.without(partial), [id for id in done if id not in partial])
+        values = before.with_new(values.without(incomplete), [id for id in done if id not in incomplete])
+    elif not values.headline:
+        values = replace(values, headline=f"Only {', '.join(done)}.")
     unavailable = {reason: [one.id for one in which] for reason, which in missing.items()}
     began = present | {one.experiment for which in missing.values() for one in which}
     return replace(

@@ -60,14 +60,19 @@ class Values:
     of: Mapping[str, Value] = field(default_factory=dict)
 
     def with_new(self, new: "Values", experiments: Sequence[str]) -> "Values":
-        """Returns these values with those of some experiments, and their figures, replaced by `new`.
+        """Returns these values with those of some experiments replaced by `new`.
 
-        Headline and tables, which rest on all experiments, stay.
+        So are the figures and tables that `new` has, and the headline if it has one.
         """
         kept = {id: one for id, one in self.of.items() if id.partition(".")[0] not in experiments}
         drawn = {figure.name: figure for figure in new.figures}
         figures = [drawn.pop(figure.name, figure) for figure in self.figures] + list(drawn.values())
-        return replace(self, made=new.made, figures=figures, of={**kept, **new.of})
+        made = {table.title: table for table in new.tables}
+        tables = [made.pop(table.title, table) for table in self.tables] + list(made.values())
+        headline = new.headline or self.headline
+        return replace(
+            self, made=new.made, headline=headline, tables=tables, figures=figures, of={**kept, **new.of}
+        )
 
     def without(self, experiments: Collection[str]) -> "Values":
         """Returns the values without those of some experiments and their figures."""

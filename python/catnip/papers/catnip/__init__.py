@@ -6,14 +6,14 @@ the second.
 
 from catnip.papers.catnip import components, figures, pages, printed, transfers, windows
 from catnip.papers.catnip.runs import VariantRuns
-from catnip.papers.paper import Paper
+from catnip.papers.paper import Paper, Part
 
 PAPER = Paper(
     runs=VariantRuns,
     simulated=components.measured | transfers.measured | pages.measured | windows.measured,
     printed=printed.printed,
     figures=figures.FIGURES,
-    headline=figures.headline,
-    tables=lambda runs: [figures.five_routers(runs)],
+    headline=Part(figures.headline, ["CAT-E4"]),
+    tables=[Part(figures.five_routers, ["CAT-E4", "CAT-E5", "CAT-E6"])],
     seeds=lambda runs: runs.longest,
 )

@@ -1,6 +1,6 @@
 """Figures 2, 6 to 8 and 11 to 13 of the DiffServ paper redrawn, tables, and the main result in words."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -191,12 +191,9 @@ def headline(runs: TreeRuns) -> str:
     )
 
 
-def tables(runs: TreeRuns) -> Sequence[Table]:
-    """Returns the tables of the paper's findings, all schemes, marking versus a fair queue, and runs."""
-    return [_findings(runs), _of_schemes(runs), _beside_a_fair_queue(runs), _cost(runs)]
+def findings(runs: TreeRuns) -> Table:
+    """Returns the table of the findings in the paper's text, with its numbers."""
 
-
-def _findings(runs: TreeRuns) -> Table:
     def slow(scheme: str, rate: int, limit_s: float, http: str = "1.0") -> str:
         return f"{show_interval(schemes.pages_above_pct(runs, scheme, rate, limit_s, http))} %"
 
@@ -258,7 +255,8 @@ def _findings(runs: TreeRuns) -> Table:
     return Table("What the paper found", ("finding", "paper", "here"), rows, "95 % intervals over seeds.")
 
 
-def _of_schemes(runs: TreeRuns) -> Table:
+def of_schemes(runs: TreeRuns) -> Table:
+    """Returns the table of all schemes over all rates."""
     trees = [
         (f"{scheme}, {rate} Mbit/s", runs.tree(scheme, rate)) for scheme in SCHEMES for rate in RATES_MBPS
     ]
@@ -272,7 +270,8 @@ def _of_schemes(runs: TreeRuns) -> Table:
     return _table("All schemes", "scheme", trees, measures, note)
 
 
-def _beside_a_fair_queue(runs: TreeRuns) -> Table:
+def beside_a_fair_queue(runs: TreeRuns) -> Table:
+    """Returns the table of marking beside a fair queue, with the paper's and today's hosts."""
     trees = [
         (f"{hosts} end systems, {rate} Mbit/s, {scheme}", runs.small(scheme, rate, name))
         for hosts, name in (("the paper's", PAPERS_HOSTS), ("today's", TODAYS_HOSTS))
@@ -310,7 +309,8 @@ def _table(
     return Table(title, (first, *measures), rows, note)
 
 
-def _cost(runs: TreeRuns) -> Table:
+def cost(runs: TreeRuns) -> Table:
+    """Returns the table of simulated runs and what they cost."""
     rows = [(name, f"{count}", f"{hops / 1e6:.0f}") for name, count, hops in runs.cost()]
     columns = ("scenario", "runs", "million packet-hops")
     return Table("Simulated runs", columns, rows, "Each run simulates 350 s.")

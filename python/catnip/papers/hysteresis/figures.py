@@ -122,13 +122,14 @@ def headline(trials: Trials) -> str:
     )
 
 
-def tables(trials: Trials) -> list[Table]:
-    """Returns Tables 2 and 3 with several error measures, and a table of the error V by first timeout."""
-    return [
-        _table(trials, "Table 2: short transfers (1 to 50 KB)", "short"),
-        _table(trials, "Table 3: long transfers (64 to 200 KB)", "long"),
-        _first_timeouts(trials),
-    ]
+def short_errors(trials: Trials) -> Table:
+    """Returns Table 2 of the paper, errors of the models for short transfers, with several measures."""
+    return _table(trials, "Table 2: short transfers (1 to 50 KB)", "short")
+
+
+def long_errors(trials: Trials) -> Table:
+    """Returns Table 3 of the paper, errors of the models for long transfers, with several measures."""
+    return _table(trials, "Table 3: long transfers (64 to 200 KB)", "long")
 
 
 def _table(trials: Trials, title: str, flows: str) -> Table:
@@ -171,7 +172,8 @@ def _table(trials: Trials, title: str, flows: str) -> Table:
     return Table(title, columns, rows, note)
 
 
-def _first_timeouts(trials: Trials) -> Table:
+def first_timeouts(trials: Trials) -> Table:
+    """Returns the table of the error V by the first timeout."""
     rows = []
     for flows, sizes in FLOWS.items():
         for first_timeout_s in (1, 3, 6):

@@ -4,10 +4,12 @@ An agent marks the packets of unmodified servers and registers congestion contro
 real time. The results are compared with those of the simulator.
 """
 
+from functools import partial
+
 from catnip.papers.linux import bursts, captures, figures, hour, network, stack, webservers, windows
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.newcwv import printed as newcwv_printed
-from catnip.papers.paper import Paper
+from catnip.papers.paper import Paper, Part
 from catnip.papers.testbed import printed as testbed_printed
 
 PAPER = Paper(
@@ -21,8 +23,16 @@ PAPER = Paper(
     | webservers.measured,
     printed=testbed_printed.printed | newcwv_printed.printed,
     figures=figures.FIGURES,
-    headline=figures.headline,
-    tables=figures.tables,
+    headline=Part(figures.headline, ["LIN-E1", "LIN-E2", "LIN-E4", "CAT-E13"]),
+    tables=[
+        Part(partial(figures.slow_line, control="cubic"), ["LIN-E1"]),
+        Part(partial(figures.slow_line, control="bbr"), ["LIN-E2"]),
+        Part(figures.others, ["LIN-E3"]),
+        Part(figures.losses, ["LIN-E1", "LIN-E2"]),
+        Part(network.table, ["CAT-E10", "CAT-E13"]),
+        Part(bursts.table, ["CWV-E6", "CWV-E7", "CWV-E8", "CWV-E9"]),
+        Part(captures.table, ["CAT-S20", "CAT-S21", "IDS-S21"]),
+    ],
     seeds=lambda runs: runs.seeds(stack.EMULATED),
     quick_without=(
         "LIN-E5",

@@ -1,13 +1,12 @@
 """Figures and tables of the benefit of marks in this kernel, and of the papers' experiments with it."""
 
 import platform
-from collections.abc import Sequence
 
 import numpy as np
 
 from catnip.analysis.interval import Interval
 from catnip.figures.bursts import grouped_bars
-from catnip.papers.linux import bursts, captures, network, stack
+from catnip.papers.linux import network, stack
 from catnip.papers.linux.runs import KernelRuns
 from catnip.papers.linux.stack import BASE, HALF, KERNEL, LAST, MARKED, OTHERS, SIMULATED, SPM
 from catnip.papers.testbed.printed import table_xi
@@ -95,19 +94,8 @@ def headline(runs: KernelRuns) -> str:
     )
 
 
-def tables(runs: KernelRuns) -> Sequence[Table]:
-    """Returns the tables of fetch times, unmarked transfers, losses, page times, bursts and captures."""
-    return [
-        *(_stack(runs, control) for control in stack.CONTROLS),
-        _others(runs),
-        _losses(runs),
-        network.table(runs),
-        bursts.table(runs),
-        captures.table(runs),
-    ]
-
-
-def _stack(runs: KernelRuns, control: str) -> Table:
+def slow_line(runs: KernelRuns, control: str) -> Table:
+    """Returns the table of what marks change on the slow line with a congestion controller."""
     rows = []
     for cell in stack.ONE_AT_A_TIME:
         base = stack.fetch_s(runs, control, cell, stack.DROP_TAIL)
@@ -128,7 +116,8 @@ def _stack(runs: KernelRuns, control: str) -> Table:
     return Table(f"{stack.CONTROLS[control]}: what marks change", columns, rows, note)
 
 
-def _others(runs: KernelRuns) -> Table:
+def others(runs: KernelRuns) -> Table:
+    """Returns the table of marked and unmarked transfers side by side."""
     rows = []
     for control, name in stack.CONTROLS.items():
         for system in (LAST, SPM):
@@ -149,7 +138,8 @@ def _others(runs: KernelRuns) -> Table:
     return Table("Marked and unmarked side by side", columns, rows, note)
 
 
-def _losses(runs: KernelRuns) -> Table:
+def losses(runs: KernelRuns) -> Table:
+    """Returns the table of losses at the slow line."""
     rows = []
     for control, name in stack.CONTROLS.items():
         for cell in stack.ONE_AT_A_TIME:

@@ -6,14 +6,18 @@ and mark the same packets, which a case lists by number.
 
 from catnip.papers.linux_tcp import agreement, figures
 from catnip.papers.linux_tcp.runs import LONG, TransferRuns
-from catnip.papers.paper import Paper
+from catnip.papers.paper import Paper, Part
 
 PAPER = Paper(
     runs=TransferRuns,
     live=agreement.measured,
     figures=figures.FIGURES,
-    headline=agreement.headline,
-    tables=agreement.tables,
+    headline=Part(agreement.headline, ["LNX-E1", "LNX-E2"]),
+    tables=[
+        Part(agreement.likenesses, ["LNX-E1"]),
+        Part(agreement.long_flows, ["LNX-E3"]),
+        Part(agreement.differences, ["LNX-E1"]),
+    ],
     seeds=lambda runs: runs.seeds(LONG),
     quick_without=("LNX-E3",),
 )

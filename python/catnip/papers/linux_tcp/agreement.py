@@ -116,8 +116,8 @@ def headline(runs: TransferRuns) -> str:
     )
 
 
-def tables(runs: TransferRuns) -> Sequence[Table]:
-    """Returns three tables: agreement of kernel and simulator, their BBR flows, and the cases that differ."""
+def likenesses(runs: TransferRuns) -> Table:
+    """Returns the table of the numbers of cases in which kernel and simulator do the same."""
     by_kind = {
         label: [pair for pair in runs.pairs if pair.case.kind == kind] for kind, label in KINDS.items()
     }
@@ -134,10 +134,11 @@ def tables(runs: TransferRuns) -> Sequence[Table]:
         for name, pairs in {**by_kind, **by_path, "all": runs.pairs}.items()
     ]
     note = "In how many cases the kernel and the simulator do the same."
-    return [Table("What is the same", columns, rows, note), _flows(runs), _differences(runs.pairs)]
+    return Table("What is the same", columns, rows, note)
 
 
-def _flows(runs: TransferRuns) -> Table:
+def long_flows(runs: TransferRuns) -> Table:
+    """Returns the table of goodputs and queues of BBR in kernel and simulator."""
     rows = []
     for setting in SETTINGS:
         cells = (
@@ -151,9 +152,10 @@ def _flows(runs: TransferRuns) -> Table:
     return Table("BBR", columns, rows, note)
 
 
-def _differences(pairs: Sequence[Pair]) -> Table:
+def differences(runs: TransferRuns) -> Table:
+    """Returns the table of the cases in which kernel and simulator differ, with what each does."""
     rows = []
-    for pair in pairs:
+    for pair in runs.pairs:
         missed = [name for name, likeness in LIKENESSES.items() if not likeness(pair)]
         if missed:
             both = [

@@ -6,7 +6,7 @@ CWV-E15, newCWV combined with marks.
 
 from catnip.papers.newcwv import beyond, captured, figures, gains, printed, real, single, videos
 from catnip.papers.newcwv.runs import SHARED, BurstRuns
-from catnip.papers.paper import Paper
+from catnip.papers.paper import Paper, Part
 
 PAPER = Paper(
     runs=BurstRuns,
@@ -14,7 +14,11 @@ PAPER = Paper(
     live=real.measured,
     printed=printed.printed,
     figures=figures.FIGURES,
-    headline=figures.headline,
-    tables=figures.tables,
+    headline=Part(figures.headline, ["CWV-E6", "CWV-E8", "CWV-E9", "CWV-E14", "CWV-E15"]),
+    tables=[
+        Part(figures.servers_and_queues, ["CWV-E14", "CWV-E15"]),
+        Part(real.table, ["CWV-S15"]),
+        Part(figures.cost),
+    ],
     seeds=lambda runs: runs.seeds(SHARED),
 )

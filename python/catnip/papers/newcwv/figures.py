@@ -1,7 +1,5 @@
 """Figures and tables of the report on the newCWV paper, and the summary at its head."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from catnip.analysis.bursts import IDLE_S, SIZES_BYTES
@@ -9,7 +7,7 @@ from catnip.analysis.claims import show_interval
 from catnip.analysis.measures import Floats
 from catnip.figures.bursts import DOTS, LINE, Map, Strip, Track, grouped_bars, heat_maps, strips
 from catnip.figures.style import BASE, RAMP
-from catnip.papers.newcwv import beyond, gains, real, single
+from catnip.papers.newcwv import beyond, gains, single
 from catnip.papers.newcwv.printed import table_gains
 from catnip.papers.newcwv.runs import (
     CONGESTED,
@@ -283,12 +281,8 @@ def headline(runs: BurstRuns) -> str:
     )
 
 
-def tables(runs: BurstRuns) -> Sequence[Table]:
-    """Returns the tables of servers and queues, of measured and simulated bursts, and of the runs' cost."""
-    return [_behind_queues(runs), real.table(runs), _cost(runs)]
-
-
-def _behind_queues(runs: BurstRuns) -> Table:
+def servers_and_queues(runs: BurstRuns) -> Table:
+    """Returns the table of bursts and files of each server behind each queue."""
     rows = []
     for queue in beyond.QUEUES:
         for host in dict.fromkeys((*beyond.HOSTS, *beyond.MARKED)):
@@ -306,7 +300,8 @@ def _behind_queues(runs: BurstRuns) -> Table:
     return Table("Servers and queues", columns, rows, f"{note} looks at marks.")
 
 
-def _cost(runs: BurstRuns) -> Table:
+def cost(runs: BurstRuns) -> Table:
+    """Returns the table of simulated runs and what they cost."""
     rows = [(name, str(count), f"{hops / 1e6:.1f}") for name, count, hops in runs.cost()]
     return Table("Simulated runs", ("scenario", "hours simulated", "million packet-hops"), rows)
 

@@ -5,7 +5,9 @@ real server. The kernel is today's, with settings close to the paper's, and the 
 simulated kernel of the paper's time is compared as well.
 """
 
-from catnip.papers.paper import Paper
+from functools import partial
+
+from catnip.papers.paper import Paper, Part
 from catnip.papers.testbed import figures, latency, printed, systems, wan
 from catnip.papers.testbed.runs import FetchRuns
 
@@ -14,7 +16,12 @@ PAPER = Paper(
     live=systems.measured | latency.measured | figures.measured | wan.measured,
     printed=printed.printed,
     figures=figures.FIGURES,
-    headline=figures.headline,
-    tables=figures.tables,
+    headline=Part(figures.headline),
+    tables=[
+        Part(figures.comparison, ["TB-E2", "TB-E6"]),
+        Part(figures.stacks, ["TB-E4", "TB-E8"]),
+        Part(wan.table, ["CAT-E10"]),
+        *(Part(partial(wan.trade, server=server), ["CAT-E10"]) for server in wan.SERVERS),
+    ],
     quick_without=("TB-S7", "TB-E5", "TB-E9", "TB-E10", "CAT-S24", "CAT-S25", "CAT-E10"),
 )

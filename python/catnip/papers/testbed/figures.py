@@ -81,16 +81,6 @@ def stacks(runs: FetchRuns) -> Table:
     return Table(title, ["", *(f"{size} KB" for size in SIZES_KB)], rows, note)
 
 
-def tables(runs: FetchRuns) -> Sequence[Table]:
-    """Returns the tables of models and of stacks, and the CATNIP paper's Table XI with losses and gains."""
-    return [
-        comparison(runs),
-        stacks(runs),
-        wan.table(runs),
-        *(wan.trade(runs, server) for server in wan.SERVERS),
-    ]
-
-
 def link(runs: FetchRuns) -> Figure:
     """Draws figure 3 of the testbed paper: delay and loss of a link over its offered load."""
     states = latency.states(runs)

@@ -4,9 +4,11 @@ No paper examines this. The results are measurements of this simulator, whose ho
 with the kernel, with RFCs and with other simulators elsewhere.
 """
 
-from catnip.papers.paper import Paper
+from functools import partial
+
+from catnip.papers.paper import Paper, Part
 from catnip.papers.today import figures, quantities
-from catnip.papers.today.cells import TEN
+from catnip.papers.today.cells import PAGE_SETS, TEN
 from catnip.papers.today.runs import CellRuns
 
 PAPER = Paper(
@@ -14,7 +16,14 @@ PAPER = Paper(
     simulated=quantities.measured,
     printed=quantities.printed,
     figures=figures.FIGURES,
-    headline=figures.headline,
-    tables=figures.tables,
+    headline=Part(figures.headline, ["TDY-E1", "TDY-E2", "TDY-E3", "TDY-E4", "TDY-E5"]),
+    tables=[
+        *(Part(partial(figures.where, page_set=one), ["TDY-E4"]) for one in PAGE_SETS),
+        Part(figures.others, ["TDY-E5"]),
+        *(
+            Part(partial(figures.all_queues, page_set=one), [of])
+            for one, of in zip(PAGE_SETS, ("TDY-E2", "TDY-E3"), strict=True)
+        ),
+    ],
     seeds=lambda runs: runs.seeds(TEN.scenario),
 )

@@ -1,7 +1,5 @@
 """Figures of the steps, the queues and single changes, tables, and the main result in words."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from catnip.analysis.claims import show_interval
@@ -103,16 +101,7 @@ def headline(runs: CellRuns) -> str:
     return " ".join(sentences)
 
 
-def tables(runs: CellRuns) -> Sequence[Table]:
-    """Returns the tables of the gain by context, of its cost to other traffic, and of all queues."""
-    return [
-        *(_where(runs, page_set) for page_set in PAGE_SETS),
-        _others(runs),
-        *(_all_queues(runs, page_set) for page_set in PAGE_SETS),
-    ]
-
-
-def _where(runs: CellRuns, page_set: str) -> Table:
+def where(runs: CellRuns, page_set: str) -> Table:
     """Returns the table of page times behind queues that use marks, a row for each cell of a set of pages."""
     rows = []
     for cell in PAGE_SETS[page_set].cells():
@@ -139,7 +128,8 @@ def _where(runs: CellRuns, page_set: str) -> Table:
     return Table(f"Where context buys time: {PAGE_SETS[page_set].says}", columns, rows, note)
 
 
-def _others(runs: CellRuns) -> Table:
+def others(runs: CellRuns) -> Table:
+    """Returns the table of what each queue costs those who do not mark, and the file transfer."""
     rows = []
     for page_set, where in PAGE_SETS.items():
         for queue in OTHER_QUEUES:
@@ -165,7 +155,8 @@ def _others(runs: CellRuns) -> Table:
     return Table("What it costs others", columns, rows, note)
 
 
-def _all_queues(runs: CellRuns, page_set: str) -> Table:
+def all_queues(runs: CellRuns, page_set: str) -> Table:
+    """Returns the table of page times behind all queues, of a set of pages."""
     rows = []
     for queue in QUEUES:
         result = runs.cell(page_set, BASE)[queue]
