@@ -3,7 +3,7 @@
 mod reader;
 mod writer;
 
-pub use reader::{CaptureError, Reader, Record};
+pub use reader::{CaptureError, Reader, Record, Restored};
 pub use writer::{InterfaceId, Writer};
 
 /// Link type of the frames of a capture (LINKTYPE registry of tcpdump.org).

@@ -16,7 +16,7 @@ mod windows;
 pub use report::{Connection, Fault, FaultKind, Reason, Report, Side};
 pub use windows::Windows;
 
-use crate::pcapng::{CaptureError, Reader};
+use crate::pcapng::{CaptureError, Reader, Restored};
 use crate::{FlowKey, Ip, PriorityCodec, Tcp, TcpFlags, has_valid_transport_checksum, ip};
 use catnip_net::Priority;
 use catnip_net::mark::{SpmParameters, Threshold};
@@ -125,8 +125,7 @@ pub struct Verifier {
     /// Index of the current connection between two endpoints, by the smaller of the two flows of the connection.
     current: BTreeMap<FlowKey, usize>,
     tracked: Vec<Tracked>,
-    /// Truncated packet, padded with zeros to its original length.
-    restored: Vec<u8>,
+    restored: Restored,
 }
 
 /// Verifies a whole capture, with the windows of its senders if they are known. A capture that is cut in the middle of a packet is verified
@@ -137,11 +136,10 @@ pub fn verify(capture: impl Read, rules: &Rules, windows: Option<Windows>) -> Re
     loop {
         match reader.next_record() {
             Ok(Some(record)) => {
-                let missing = (record.original_len as usize).saturating_sub(record.frame.len());
                 if verifier.windows.as_ref().is_some_and(|windows| !windows.covers(record.nanos)) {
                     return Err(CaptureError::Block(OTHER_TIME));
                 }
-                verifier.packet(record.nanos, record.ip(), missing);
+                verifier.packet(record.nanos, record.ip(), record.missing());
             }
             Ok(None) => break,
             Err(CaptureError::Truncated) => {
@@ -157,9 +155,6 @@ pub fn verify(capture: impl Read, rules: &Rules, windows: Option<Windows>) -> Re
 const OTHER_TIME: &str =
     "a packet was captured at a time of which the kernel's trace is not (echo tai > trace_clock)";
 
-/// Largest plausible number of missing bytes, above the length of any frame with an IP packet.
-const MAX_MISSING: usize = 1 << 17;
-
 impl Verifier {
     /// Creates a verifier. `windows` are those of the senders, if the kernel's trace is known.
     pub fn new(rules: &Rules, windows: Option<Windows>) -> Self {
@@ -169,7 +164,7 @@ impl Verifier {
             report: Report::default(),
             current: BTreeMap::new(),
             tracked: Vec::new(),
-            restored: Vec::new(),
+            restored: Restored::default(),
         }
     }
 
@@ -181,16 +176,10 @@ impl Verifier {
             self.report.not_tcp += 1;
             return;
         };
-        if missing == 0 || missing > MAX_MISSING {
-            self.check_packet(nanos, packet, true);
-        } else {
-            let mut restored = std::mem::take(&mut self.restored);
-            restored.clear();
-            restored.extend_from_slice(packet);
-            restored.resize(packet.len() + missing, 0);
-            self.check_packet(nanos, &restored, false);
-            self.restored = restored;
-        }
+        let mut restored = std::mem::take(&mut self.restored);
+        let (packet, is_cut) = restored.restore(packet, missing);
+        self.check_packet(nanos, packet, !is_cut);
+        self.restored = restored;
     }
 
     /// Returns the report on all packets so far.

@@ -7,7 +7,7 @@ use crate::results::table::{Table, Tables};
 use catnip_base::{Span, Time};
 use catnip_sim::record::{NO_APP, Served, ServedStep};
 use catnip_sim::{TcpId, Watch};
-use catnip_wire::pcapng::{CaptureError, Reader};
+use catnip_wire::pcapng::{CaptureError, Reader, Restored};
 use catnip_wire::{FlowKey, Ip, Tcp, TcpFlags};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,7 +37,7 @@ pub fn read_bursts(path: &Path) -> Result<CapturedBursts, InputError> {
     let file =
         File::open(path).map_err(|error| InputError::new(&name, "", format!("cannot read it: {error}")))?;
     let mut reader = Reader::new(BufReader::new(file)).map_err(wrong)?;
-    let mut servers = Servers::default();
+    let (mut servers, mut restored) = (Servers::default(), Restored::default());
     let (mut begin, mut latest) = (None, 0);
     let is_cut = loop {
         match reader.next_record() {
@@ -46,8 +46,8 @@ pub fn read_bursts(path: &Path) -> Result<CapturedBursts, InputError> {
                 // Where a clock was set back, or captures were merged out of order, time stands still.
                 latest = latest.max(record.nanos.saturating_sub(begin));
                 if let Some(packet) = record.ip() {
-                    let missing = (record.original_len as usize).saturating_sub(record.frame.len());
-                    servers.packet(Time::ZERO + Span::from_nanos(latest as u64), packet, missing);
+                    let (packet, _) = restored.restore(packet, record.missing());
+                    servers.packet(Time::ZERO + Span::from_nanos(latest as u64), packet);
                 }
             }
             Ok(None) => break false,
@@ -98,17 +98,7 @@ struct Opened {
 const AT_ONCE: Span = Span::from_millis(1);
 
 impl Servers {
-    /// Handles a packet that lacks the last `missing` bytes.
-    fn packet(&mut self, now: Time, packet: &[u8], missing: usize) {
-        // Headers tell lengths, so that packets may be cut behind them.
-        let mut whole;
-        let packet = if missing == 0 {
-            packet
-        } else {
-            whole = packet.to_vec();
-            whole.resize(packet.len() + missing.min(MAX_PACKET), 0);
-            &whole
-        };
+    fn packet(&mut self, now: Time, packet: &[u8]) {
         let Ok(ip) = Ip::parse(packet) else { return };
         if ip.protocol() != catnip_wire::ip::TCP || ip.fragment().is_some() {
             return;
@@ -150,9 +140,6 @@ impl Servers {
         self.unopened += u64::from(open.initial.is_none());
     }
 }
-
-/// Largest length of an IP packet, bytes.
-const MAX_PACKET: usize = 1 << 16;
 
 impl Opened {
     /// Handles a packet of the server.

@@ -1,7 +1,7 @@
 //! Logs of runs in the formats of other tools: captured packets are compared with the events of the run, and qlog files are read with the
 //! types of another project.
 
-use catnip_base::{Span, Time};
+use catnip_base::{Rng, Span, Stream, Time};
 use catnip_lab::{
     CapturedBursts, Column, LogRequest, PacketLog, RunRequest, Scenario, Table, TableName, read_bursts,
     run_all, write_logs,
@@ -598,6 +598,59 @@ fn a_capture_that_is_cut_tells_its_bursts_up_to_there_and_one_without_tcp_is_ref
     assert!(error.contains("nothing.pcapng: it has no TCP packets"), "{error}");
     let missing = logs.folder.path().join("missing.pcapng");
     assert!(read_bursts(&missing).unwrap_err().to_string().contains("cannot read it"));
+}
+
+/// Untrusted packets: a capture with a damaged half of its headers, times, packets and lengths.
+#[test]
+fn a_damaged_capture_is_refused_or_tells_bursts_that_can_be() {
+    let scenario = office();
+    let logs = Logs::of(&scenario, &["far"]);
+    let mut packets: Vec<(u64, Vec<u8>)> = Vec::new();
+    logs.each(|at, _, bytes, _, _| packets.push((at.as_nanos(), bytes.to_vec())));
+    packets.truncate(400);
+    let mut random = Rng::new(8, Stream::Workload(0));
+    let (mut found, mut refused) = (0, 0);
+    for number in 0..200 {
+        let mut writer = Writer::new(Vec::new(), Span::ZERO).unwrap();
+        let interface = writer.interface("damaged").unwrap();
+        for (nanos, bytes) in &packets {
+            let (mut nanos, mut bytes) = (*nanos, bytes.clone());
+            let place = random.below(40.min(bytes.len() as u32)) as usize;
+            match random.below(24) {
+                0 => bytes[place] = random.next_u32() as u8,
+                // Sequence numbers, acknowledgments and flags of a TCP header without IP options.
+                1 => bytes[24 + random.below(10) as usize] = random.next_u32() as u8,
+                2 => bytes.truncate(place),
+                3 => nanos = u64::from(random.next_u32()) << random.below(31),
+                4 => continue,
+                _ => {}
+            }
+            writer.packet(Time::from_nanos(nanos), interface, &bytes, "").unwrap();
+        }
+        let mut bytes = writer.finish().unwrap();
+        // Blocks and their lengths, too, in every other capture.
+        for _ in 0..(number % 2) * (1 + random.below(40)) {
+            let place = random.below(bytes.len() as u32) as usize;
+            bytes[place] ^= 1 << random.below(8);
+        }
+        let path = logs.folder.path().join("damaged.pcapng");
+        fs::write(&path, bytes).unwrap();
+        let Ok(CapturedBursts { bursts, connections, .. }) = read_bursts(&path) else {
+            refused += 1;
+            continue;
+        };
+        let column = |name: &str| match bursts.column(name) {
+            Column::Float(values) => values.clone(),
+            Column::Integer(values) => values.iter().map(|&value| value as f64).collect(),
+            Column::Text(_) => panic!("{name} has names"),
+        };
+        for name in ["start_s", "time_s", "idle_s", "bytes", "sent", "retransmitted"] {
+            assert!(column(name).iter().all(|&value| value.is_nan() || value >= 0.0), "{name}");
+        }
+        assert!(column("connection").iter().all(|&one| one < connections as f64));
+        found += bursts.rows();
+    }
+    assert!(found > 1000 && (10..100).contains(&refused), "{found} bursts, {refused} captures are refused");
 }
 
 #[test]

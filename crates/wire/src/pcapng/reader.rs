@@ -69,6 +69,9 @@ struct Interface {
 /// claim.
 const MAX_BLOCK: u32 = 1 << 24;
 
+/// Largest plausible number of missing bytes, above the length of any frame with an IP packet.
+const MAX_MISSING: usize = 1 << 17;
+
 /// Largest number of interfaces. A capture has one interface for each capture point. The limit bounds the memory that a corrupt capture can
 /// claim.
 const MAX_INTERFACES: usize = 1 << 16;
@@ -97,6 +100,29 @@ impl<'a> Record<'a> {
     /// Returns the IP packet in the frame; `None` if the frame contains no IP packet.
     pub fn ip(&self) -> Option<&'a [u8]> {
         self.link.ip(self.frame)
+    }
+
+    /// Returns the number of bytes at the end of the frame that the capture lacks.
+    pub fn missing(&self) -> usize {
+        (self.original_len as usize).saturating_sub(self.frame.len())
+    }
+}
+
+/// Buffer for packets that a capture has cut. Their headers tell lengths, so that they are read at their original ones.
+#[derive(Debug, Default)]
+pub struct Restored(Vec<u8>);
+
+impl Restored {
+    /// Returns a packet with zeros for the last `missing` bytes, and true if any are missing. A packet that lacks more than any frame has is
+    /// returned as it is.
+    pub fn restore<'a>(&'a mut self, packet: &'a [u8], missing: usize) -> (&'a [u8], bool) {
+        if missing == 0 || missing > MAX_MISSING {
+            return (packet, false);
+        }
+        self.0.clear();
+        self.0.extend_from_slice(packet);
+        self.0.resize(packet.len() + missing, 0);
+        (&self.0, true)
     }
 }
 
