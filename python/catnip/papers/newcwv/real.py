@@ -149,7 +149,7 @@ def of(runs: Runs) -> RealRuns:
 
     Quick runs are shorter.
     """
-    return runs.cached("real", lambda: measure(runs, SYSTEMS, FULL_S))
+    return runs.cached("real", lambda: measure(runs, SYSTEMS, FULL_S, SETTINGS))
 
 
 @measured
@@ -348,7 +348,7 @@ def measure(
     runs: Runs,
     systems: Sequence[str],
     full_s: float,
-    settings: Sequence[str] = SETTINGS,
+    settings: Sequence[str],
     buffer_kb: int = BUFFER_KB,
 ) -> RealRuns:
     """Measures these systems in these settings concurrently, and simulates their counterparts.
