@@ -32,8 +32,9 @@ from catnip.report.model import Table
 measured = Quantities()
 
 FULL_S = 240.0
-TRACES_AT_ONCE = 2
-"""Number of traces that are measured at the same time, each with all of its variants."""
+RUNS_AT_ONCE = 36
+"""Number of variants that are measured at the same time, those of one trace together. Two cores are idle for
+more than half of the time then."""
 BUFFERS_KB = (15, 60, 120)
 """Sizes of the bottleneck's buffer besides that of the paper."""
 BUFFER_TRACES = 10
@@ -298,8 +299,9 @@ def _traces(runs: KernelRuns, buffer_kb: int = BUFFER_KB) -> list[Runs]:
                 "real", lambda: real.measure(one, OF_THE_KERNEL, FULL_S, _settings(buffer_kb), buffer_kb)
             )
 
+        at_once = RUNS_AT_ONCE // (len(OF_THE_KERNEL) * len(_settings(buffer_kb)))
         with controllers():
-            side_by_side([partial(measure, one) for one in traces], TRACES_AT_ONCE, report)
+            side_by_side([partial(measure, one) for one in traces], at_once, report)
         return traces
 
     return runs.cached(("traces", buffer_kb), make)
