@@ -167,6 +167,8 @@ WINDOWS = """time_s,local_port,remote,event,kind,cwnd_bytes,ssthresh_bytes,pipe_
 4.25,80,a:1,3,ack,3000,,2000,validated
 5.0,80,b:2,2,start,2000,,0,non-validated
 5.5,80,b:2,3,ack,2000,,1000,validated
+5.6,80,c:3,0,ack,2000,,1,non-validated
+6.0,80,a:1,4,ack,3000,,2000,validated
 """
 
 
