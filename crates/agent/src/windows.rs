@@ -13,7 +13,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Columns of the table, with times since 1970. Unknown values are empty: `ssthresh_bytes` before the first loss, and `pipe_ack_bytes` before the first sample.
+/// Columns of the table, with times since 1970. Unknown values are empty: `ssthresh_bytes` before the first loss, and `pipe_ack_bytes`
+/// before the first sample, and after a recovery before the next one.
 pub const COLUMNS: &str =
     "time_s,local_port,remote,event,kind,cwnd_bytes,ssthresh_bytes,pipe_ack_bytes,phase";
 

@@ -123,8 +123,10 @@ def retransmission_ratio(runs: KernelRuns, setting: str, buffer_kb: int = BUFFER
 
     if not share(RENO, np.arange(len(traces))):
         return UNKNOWN
-    return stats.jackknife(
-        lambda chosen: share(KERNEL_CWV, chosen) / (share(RENO, chosen) or math.nan), len(traces)
+    return _over_traces(
+        runs,
+        lambda chosen: share(KERNEL_CWV, chosen) / (share(RENO, chosen) or math.nan),
+        buffer_kb=buffer_kb,
     )
 
 

@@ -26,7 +26,7 @@ from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.api import Link
 from catnip.base.programs import AGENT, program
-from catnip.papers.linux.runs import TRIES, KernelRuns, capturing, tracing
+from catnip.papers.linux.runs import TRIES, KernelRuns, agent_behind, capturing, tracing
 from catnip.papers.quantity import Quantities
 from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Table
@@ -243,16 +243,9 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
     """Runs a marking agent behind a link during the block, with the marker `mark`."""
-    agent = str(program(AGENT))
     control = ["--control", "reno"] if mark == STATE else []
-    options = ["--controllers", "none", "--segments", segments, "--mark", mark, *control]
-    started = link.run([agent, "start", *options], capture_output=True, text=True)
-    if started.returncode:
-        raise InputError(f"linux: {started.stderr.strip()}")
-    try:
+    with agent_behind(link, "--controllers", "none", "--segments", segments, "--mark", mark, *control):
         yield
-    finally:
-        link.run([agent, "stop"], capture_output=True)
 
 
 def fetch_all(address: str, seed: int, rounds: int) -> int:

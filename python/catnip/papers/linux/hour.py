@@ -15,10 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from catnip import api
-from catnip._core import InputError
 from catnip.api import Link
-from catnip.base.programs import AGENT, program
-from catnip.papers.linux.runs import KernelRuns, device
+from catnip.papers.linux.runs import KernelRuns, agent_behind, device
 from catnip.papers.quantity import Quantities
 
 measured = Quantities()
@@ -88,12 +86,7 @@ def part(seed: int, duration_s: float) -> tuple[int, int]:
     The certificate of the link is not read: what is late here is not wrong.
     """
     with _new_lines(KERNEL_LOG) as log, api.link(**LINK, seed=seed) as link:
-        agent = str(program(AGENT))
-        start = [agent, "start", "--device", device(link), "--mark", "none", "--controllers", "all"]
-        started = link.run(start, capture_output=True, text=True, timeout=60)
-        if started.returncode:
-            raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
-        try:
+        with agent_behind(link, "--device", device(link), "--mark", "none", "--controllers", "all"):
             for control, port in PORTS.items():
                 _serve(link, control, port)
             until = time.monotonic() + duration_s
@@ -104,8 +97,6 @@ def part(seed: int, duration_s: float) -> tuple[int, int]:
                     for at in range(CONNECTIONS)
                 ]
                 results = [client.result() for client in clients]
-        finally:
-            link.run([agent, "stop"], check=True, timeout=60)
         complaints = sum(bool(TROUBLE.search(line)) for line in log())
     broken, bursts = (sum(column) for column in zip(*results, strict=True))
     return broken + complaints, bursts

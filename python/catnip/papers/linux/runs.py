@@ -48,15 +48,21 @@ def missing_requirement(*servers: str) -> str | None:
 @contextmanager
 def controllers() -> Iterator[None]:
     """Provides the agent's congestion controllers to every network namespace; the agent marks nothing."""
-    with api.link() as link:
-        command = [str(program(AGENT)), "start", "--mark", "none"]
-        started = link.run(command, capture_output=True, text=True)
-        if started.returncode:
-            raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
-        try:
-            yield
-        finally:
-            link.run([str(program(AGENT)), "stop"], capture_output=True)
+    with api.link() as link, agent_behind(link, "--mark", "none"):
+        yield
+
+
+@contextmanager
+def agent_behind(link: Link, *options: str) -> Iterator[None]:
+    """Runs an agent with these options behind a link during the block."""
+    agent = str(program(AGENT))
+    started = link.run([agent, "start", *options], capture_output=True, text=True, timeout=60)
+    if started.returncode:
+        raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
+    try:
+        yield
+    finally:
+        link.run([agent, "stop"], capture_output=True, check=True, timeout=60)
 
 
 def device(link: Link) -> str:

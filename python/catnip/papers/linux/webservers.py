@@ -16,9 +16,8 @@ from catnip._core import InputError
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
-from catnip.base.programs import AGENT, program
 from catnip.papers.linux.captures import serving
-from catnip.papers.linux.runs import KernelRuns, device
+from catnip.papers.linux.runs import KernelRuns, agent_behind, device
 from catnip.papers.linux.windows import (
     BURST_BYTES,
     BURSTS,
@@ -97,17 +96,11 @@ def _measured(server: str, control: str) -> Served:
         ):
             folder = Path(name)
             link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
-            agent, table = str(program(AGENT)), folder / "windows.csv"
-            start = [agent, "start", "--device", device(link), "--mark", "none", "--control", control]
-            start += ["--controllers", "all", "--windows", str(table)]
-            started = link.run(start, capture_output=True, text=True, timeout=60)
-            if started.returncode:
-                raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
-            try:
-                with serving(link, server, folder):
-                    times_s = np.array([_fetched_s(link.inside) for _ in range(REPEATS)])
-            finally:
-                link.run([agent, "stop"], check=True, timeout=60)
+            table = folder / "windows.csv"
+            options = ["--device", device(link), "--mark", "none", "--control", control]
+            options += ["--controllers", "all", "--windows", str(table)]
+            with agent_behind(link, *options), serving(link, server, folder):
+                times_s = np.array([_fetched_s(link.inside) for _ in range(REPEATS)])
             if control == CONTROL:
                 rows = read_windows(table)
                 served = Served(times_s, sent_times_s(rows), retained(rows))

@@ -24,8 +24,7 @@ from catnip import api, context
 from catnip._core import InputError
 from catnip.analysis import measures
 from catnip.api import Link
-from catnip.base.programs import AGENT, program
-from catnip.papers.linux.runs import KernelRuns, capturing, device
+from catnip.papers.linux.runs import KernelRuns, agent_behind, capturing, device
 from catnip.papers.quantity import Quantities
 from catnip.papers.rows import Rows, where
 
@@ -91,7 +90,7 @@ def kernel_traced(runs: KernelRuns) -> str:
     """CWV-S13: names of the columns of the agent's table that hold a sender's state at every event."""
     names = ("time_s", "cwnd_bytes", "ssthresh_bytes", "pipe_ack_bytes", "phase")
     table = _traced(runs)[0]
-    # After the recovery everything is known of the sender.
+    # Before it, ssthresh is not known; pipeACK is not either until the next sample.
     later = slice(int(np.flatnonzero(table["kind"] == "recovered")[0]), None)
     known = {
         name: np.isfinite(table[name][later]) if name in NUMBERS else table[name][later] != ""
@@ -289,20 +288,13 @@ def _measure_behind(
     windows: Path | None,
 ) -> list[list[int]]:
     link.run(["sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save"], check=True)
-    agent = str(program(AGENT))
     # Controllers registered by another agent do not receive the context set here.
     options = ["--controllers", "all"] if sets_context else []
     if windows:
         windows.unlink(missing_ok=True)
         options = ["--controllers", "all", "--windows", str(windows)]
-    start = [agent, "start", "--device", device(link), "--mark", "none", *options]
-    started = link.run(start, capture_output=True, text=True, timeout=60)
-    if started.returncode:
-        raise InputError(f"linux: {started.stderr.strip().removeprefix('error: ')}")
-    try:
+    with agent_behind(link, "--device", device(link), "--mark", "none", *options):
         return _served(link, control, sizes, idle_s, sets_context, capture)
-    finally:
-        link.run([agent, "stop"], check=True, timeout=60)
 
 
 def _served(
