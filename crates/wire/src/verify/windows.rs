@@ -35,6 +35,8 @@ pub(super) struct Interval {
     una: u32,
     /// Number of bytes that the segment at the beginning acknowledged.
     acked: u32,
+    /// Number of bytes that were in flight after it, before anything else was sent.
+    in_flight: u32,
     /// Congestion window at the beginning and at the end, segments. At the beginning it may still change for the segment that arrived.
     cwnd: [u32; 2],
     /// Initial window, segments. The kernel does not reduce an unused window below it.
@@ -53,6 +55,7 @@ pub(super) struct Interval {
 const OPEN: u32 = 0;
 const CWR: u32 = 2;
 const RECOVERY: u32 = 3;
+const LOSS: u32 = 4;
 
 /// Time of sending, and what the window was used for before.
 #[derive(Clone, Copy, Debug)]
@@ -114,15 +117,18 @@ impl Interval {
         let state = self.state_at(nanos);
         // A window grows by what is acknowledged. One that is not full grows in slow start only, and if half of it is in use.
         let grows = unused.is_none_or(|used| first < self.ssthresh && first < used.saturating_mul(2));
-        let acked = if grows { u64::from(self.acked).div_ceil(segment) as u32 } else { 0 };
-        let grown = first.saturating_add(acked);
+        // In the state Open no data is acknowledged selectively, else all may be but the first segment in flight.
+        let sacked = if state == OPEN { 0 } else { u64::from(self.in_flight).saturating_sub(segment) };
+        let acked = u64::from(self.acked).div_ceil(segment) + sacked.div_ceil(segment);
+        let grown = first.saturating_add(if grows { acked as u32 } else { 0 });
         // A window without use becomes the mean of itself and of its use once it has been sent under (tcp_cwnd_application_limited).
         let halved =
             |cwnd: u32| unused.map_or(cwnd, |used| cwnd.min(cwnd.midpoint(used.max(self.initial_cwnd))));
-        let mut reductions = self.changes.iter().filter(|(_, state)| *state >= CWR);
-        let cwnd = if reductions.next().is_some_and(|(at, _)| *at > nanos) {
+        let has_expired = self.changes.iter().any(|(at, state)| *state == LOSS && *at <= nanos);
+        let expires = !has_expired && self.changes.iter().any(|(at, state)| *state >= CWR && *at > nanos);
+        let cwnd = if expires {
             // A timer reduces the window later, after which it stays as it is until the next segment arrives.
-            [if is_idle { 1 } else { halved(first) }, grown]
+            [if is_idle || state >= CWR { 1 } else { halved(first) }, grown]
         } else if state == OPEN && grown > last && halved(grown) <= last {
             [first.min(last), grown]
         } else {
@@ -159,6 +165,7 @@ impl Windows {
                         until: snd_nxt,
                         una: snd_una,
                         acked: before.map_or(0, |before| snd_una.wrapping_sub(before.una)),
+                        in_flight: before.map_or(0, |before| before.until.wrapping_sub(snd_una)),
                         cwnd: [before.map_or(cwnd, |before| before.cwnd[1]), cwnd],
                         initial_cwnd: before.map_or(cwnd, |before| before.initial_cwnd),
                         ssthresh: before.map_or(ssthresh, |_| known_ssthresh),
@@ -274,7 +281,7 @@ fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const LOSS: u32 = 4;
+    const DISORDER: u32 = 1;
 
     fn sender() -> FlowKey {
         flow("10.0.0.2:80".parse().unwrap(), "10.0.0.1:4000".parse().unwrap())
@@ -374,6 +381,27 @@ mod tests {
         assert_eq!(windows.at(&sender(), 100).unwrap().at(moment(6)).is_small(3), Some(true));
         let mut windows = read(&[state(1, LOSS), probe(2, 100, 0, 1), state(8, LOSS), probe(9, 200, 20, 1)]);
         assert_eq!(windows.at(&sender(), 100).unwrap().at(moment(4)).is_small(3), None);
+    }
+
+    #[test]
+    fn a_window_reduced_in_a_recovery_is_not_known_before_a_timeout() {
+        // The ACK that ends a recovery starts another one, whose repair is lost.
+        let lines =
+            [probe(1, 100, 60, 20), state(1, OPEN), state(1, RECOVERY), state(8, LOSS), probe(9, 100, 90, 1)];
+        let windows = read(&lines);
+        let repair = |millis| windows.at_repair(&sender(), 90, 0).unwrap().at(moment(millis)).window();
+        assert_eq!(repair(5), [1, 23], "one segment is in flight, which is not acknowledged");
+        assert_eq!(repair(8), [1, 1]);
+    }
+
+    #[test]
+    fn a_window_before_a_timeout_has_grown_by_what_is_acknowledged_selectively_too() {
+        // The second segment to arrive acknowledges one segment of ten bytes, and leaves three in flight. The first one is not acknowledged.
+        let lines =
+            |state_now| [probe(1, 40, 0, 7), state(1, state_now), state(8, RECOVERY), probe(9, 50, 10, 4)];
+        let window = |state_now| read(&lines(state_now)).at(&sender(), 45).unwrap().at(moment(4)).window();
+        assert_eq!(window(OPEN), [7, 8]);
+        assert_eq!(window(DISORDER), [7, 10]);
     }
 
     #[test]
