@@ -324,7 +324,7 @@ def test_segments_of_documents_have_the_marks_that_the_kernels_windows_ask_for(t
         assert (right["documents"], right["faults"]) == (32, [])
         # Before a timer expires, the window may be either of two.
         assert right["right_documents"] + right["undecided_documents"] == 32
-        assert right["undecided_documents"] <= 3
+        assert right["undecided_documents"] <= 10
         assert all(len(each["faults"]) > 0 for each in wrong)
 
 
