@@ -20,6 +20,7 @@ from catnip import InputError, _core
 from catnip._core import Scenario
 from catnip.analysis import summary
 from catnip.base import paths, programs, provenance
+from catnip.base.locks import only_writer
 from catnip.store import results, runs
 from catnip.store.tables import USUAL, Table
 from conftest import Run
@@ -227,6 +228,34 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
                 assert list(rows) == [key for key in columns if key != "variant"]
                 for key, values in rows.items():
                     np.testing.assert_array_equal(values, full_table[key][here])
+
+
+def test_stored_runs_that_are_missing_or_there_twice_are_refused(tmp_path: Path) -> None:
+    stored = results.StoredRuns(tmp_path, MANIFEST, 0.0)
+    for first in (0, 1):
+        stored.store({}, 0, first, first + 1)
+    assert stored.done() == 2
+    # What is there covers the runs 0 and 1.
+    stored.store({}, 0, 3, 4)
+    with pytest.raises(InputError, match=r"--out: .*000003-000000000004: expected runs from 2 on; remove "):
+        stored.done()
+    (tmp_path / "000000000003-000000000004").rename(tmp_path / "000000000001-000000000004")
+    with pytest.raises(InputError, match=r"000001-000000000004: expected runs from 2 on"):
+        stored.rows("runs", ["seed"], 0)
+
+
+def test_a_second_run_in_a_folder_is_refused_before_it_changes_anything(catnip: Run, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    (tmp_path / "pages.csv").write_text("page,object_index,kind,bytes\n1,0,html,2000\n")
+    command = ["run", tmp_path / "tiny.toml", "--out", tmp_path / "out"]
+    assert catnip(*command).code == 0
+    before = tables_of(tmp_path / "out")
+    with only_writer(tmp_path / "out"):
+        second = catnip(*command, "--seeds", 3)
+    assert (second.code, second.out) == (2, "")
+    assert re.fullmatch(r"error: --out: .*out: process \d+ on .* writes there; .*\n", second.err)
+    assert tables_of(tmp_path / "out") == before
+    assert catnip(*command, "--seeds", 3).code == 0
 
 
 def test_what_was_done_for_other_seeds_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ pub mod clock;
 #[cfg(feature = "host")]
 pub mod dns;
 #[cfg(feature = "host")]
+pub mod file_lock;
+#[cfg(feature = "host")]
 pub mod namespace;
 #[cfg(feature = "host")]
 pub mod nat;

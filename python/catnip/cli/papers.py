@@ -1,7 +1,8 @@
 """Command `catnip reproduce`, which reproduces the experiments of a paper."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from catnip._core import InputError
 from catnip.analysis import claims
 from catnip.analysis.stopping import Until
 from catnip.base import extras, files, provenance
+from catnip.base.locks import only_writer, only_writer_of
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note, warn
 from catnip.cli.options import (
@@ -128,29 +130,43 @@ def reproduce(
         extras.need("--report", "jinja2")
     written = [path for path in (report, table) if path is not None]
     check_writable([*written, stored])
-    before = values.read(stored, paper_name) if stored is not None and stored.is_file() else None
-    if before is not None and figures is not None:
-        before = before.drawn(figures)
-    if judge:
-        if before is None:
-            raise InputError(f"--values: {stored}: does not exist")
-        outcome = runner.judge(paper_name, before)
-    else:
-        if before is not None and (quick or seeds):
-            raise InputError(f"--values: short runs cannot be merged into the full results in {stored}")
-        rule = Until.parse(until) if until is not None else None
-        if rule is not None:
-            note(str(rule))
-        request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s, rule)
-        with Progress(quiet=as_json) as progress:
-            outcome = runner.reproduce(request, progress, before)
-    _show(outcome, written, as_json)
-    _write(outcome, Command(paper_name, ids, _options(quick, seeds, seed)), stored, report, table, figures)
+    with _locked(out, stored):
+        before = values.read(stored, paper_name) if stored is not None and stored.is_file() else None
+        if before is not None and figures is not None:
+            before = before.drawn(figures)
+        if judge:
+            if before is None:
+                raise InputError(f"--values: {stored}: does not exist")
+            outcome = runner.judge(paper_name, before)
+        else:
+            if before is not None and (quick or seeds):
+                raise InputError(f"--values: short runs cannot be merged into the full results in {stored}")
+            rule = Until.parse(until) if until is not None else None
+            if rule is not None:
+                note(str(rule))
+            request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s, rule)
+            with Progress(quiet=as_json) as progress:
+                outcome = runner.reproduce(request, progress, before)
+        _show(outcome, written, as_json)
+        asked = Command(paper_name, ids, _options(quick, seeds, seed))
+        _write(outcome, asked, stored, report, table, figures)
     note("judged the claims and wrote the requested files")
     if outcome.left:
         raise click.exceptions.Exit(TIME_OVER)
     if claims.unexplained(outcome.claims):
         raise click.exceptions.Exit(CLAIM_FAILED)
+
+
+@contextmanager
+def _locked(out: Path | None, stored: Path | None) -> Iterator[None]:
+    """Lets no other process write to the folder of the steps and to the values during the block."""
+    with ExitStack() as stack:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True, mode=0o700)
+            stack.enter_context(only_writer(out))
+        if stored is not None:
+            stack.enter_context(only_writer_of(stored, "--values"))
+        yield
 
 
 def _show(outcome: Reproduction, written: list[Path], as_json: bool) -> None:

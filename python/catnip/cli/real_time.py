@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -18,6 +18,7 @@ import click
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
 from catnip.base import extras, paths
+from catnip.base.locks import only_writer
 from catnip.base.programs import CALLED, program
 from catnip.base.progress import Progress
 from catnip.base.verbosity import Loudness, loudness, note
@@ -113,9 +114,6 @@ def emulate(
 
     emulator = program()
     manifest = results.Manifest.of(loaded, [chosen], [seed])
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        results.check_folder(out, manifest)
     options: dict[str, object] = {
         "--variant": chosen,
         "--set": [f"{key}={value}" for key, value in changes],
@@ -131,32 +129,35 @@ def emulate(
         "--quiet": loudness() is Loudness.QUIET,
         "--verbose": loudness() is Loudness.VERBOSE,
     }
-    # The emulator writes to a temporary folder in the output folder. The results stay there if they cannot be
-    # moved to the output folder itself.
-    folder = Path(tempfile.mkdtemp(prefix="catnip-emulate-", dir=out))
-    is_retained = False
-    try:
-        began_s = monotonic()
-        command = [CALLED, "emulate", loaded.path, *_arguments(options), "--out", str(folder), "--hand-over"]
-        code = _run(emulator, command, folder, loaded.id, as_json)
-        if not (folder / "manifest.json").exists():
-            raise click.exceptions.Exit(code)
-        _, tables = results.read(folder)
-        certified = json.loads((folder / results.CERTIFICATE).read_text(encoding="utf-8"))
-        error = None
+    with only_writer(out) if out is not None else nullcontext():
         if out is not None:
-            error = _store(out, manifest.with_provenance(monotonic() - began_s), tables, certified)
-            is_retained = error is not None
-        _print_results(loaded, chosen, seed, tables, certified, as_json)
-        if loudness() is not Loudness.QUIET:
-            click.echo((folder / "told.txt").read_text(encoding="utf-8"), err=True, nl=False)
-        if error:
-            raise InputError(f"{error}; the results are in {folder}")
-        if code:
-            raise click.exceptions.Exit(code)
-    finally:
-        if not is_retained:
-            shutil.rmtree(folder, ignore_errors=True)
+            results.check_folder(out, manifest)
+        # The emulator writes to a temporary folder in the output folder. The results stay there if they
+        # cannot be moved to the output folder itself.
+        folder = Path(tempfile.mkdtemp(prefix="catnip-emulate-", dir=out))
+        is_retained = False
+        try:
+            began_s = monotonic()
+            arguments = _arguments({**options, "--out": folder, "--hand-over": True})
+            code = _run(emulator, [CALLED, "emulate", loaded.path, *arguments], folder, loaded.id, as_json)
+            if not (folder / "manifest.json").exists():
+                raise click.exceptions.Exit(code)
+            _, tables = results.read(folder)
+            certified = json.loads((folder / results.CERTIFICATE).read_text(encoding="utf-8"))
+            error = None
+            if out is not None:
+                error = _store(out, manifest.with_provenance(monotonic() - began_s), tables, certified)
+                is_retained = error is not None
+            _print_results(loaded, chosen, seed, tables, certified, as_json)
+            if loudness() is not Loudness.QUIET:
+                click.echo((folder / "told.txt").read_text(encoding="utf-8"), err=True, nl=False)
+            if error:
+                raise InputError(f"{error}; the results are in {folder}")
+            if code:
+                raise click.exceptions.Exit(code)
+        finally:
+            if not is_retained:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _variant(scenario: Scenario, name: str | None) -> str:

@@ -1,7 +1,7 @@
 """Commands `catnip run` and `catnip list`."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, files, paths
+from catnip.base.locks import only_writer
 from catnip.base.verbosity import note, warn
 from catnip.cli.options import (
     CAPTURE,
@@ -161,7 +162,7 @@ def run(
     if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
         raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
 
-    with Progress(quiet=as_json) as progress:
+    with Progress(quiet=as_json) as progress, only_writer(out) if out is not None else nullcontext():
         advance = progress.task(loaded.id)
         numbers = _enough(loaded, chosen, numbers, threads, advance, rule, against)
         summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, advance)
@@ -288,7 +289,7 @@ def _enough(
 
 
 def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:
-    """Raises an error if an output cannot be written or needs a missing library; creates `out`."""
+    """Raises an error if an output cannot be written or needs a missing library."""
     if report is not None:
         extras.need("--report", "jinja2", "matplotlib")
     if plot is not None:
@@ -296,7 +297,6 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
     check_writable([report, plot])
     if out is not None:
         extras.need("--out", "pyarrow")
-        out.mkdir(parents=True, exist_ok=True)
 
 
 def _draw(

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import pickle
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import catnip
 from catnip._core import InputError
+from catnip.base.locks import contents
 from catnip.base.verbosity import note
 
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ def opened(folder: Path | None, request: Mapping[str, Any]) -> Parts:
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        if any(folder.iterdir()):
+        if contents(folder):
             raise InputError(f"--out: {folder}: has files that are not of a reproduction") from None
         before = asked
         file.write_text(json.dumps(asked) + "\n", encoding="utf-8")
@@ -103,7 +103,8 @@ def opened(folder: Path | None, request: Mapping[str, Any]) -> Parts:
             raise InputError(f"--out: {told}; choose another folder or remove it")
     if before["program"] != asked["program"]:
         note(f"{folder} has results of another version of the program, which are measured again")
-        shutil.rmtree(folder)
+        for one in contents(folder):
+            one.unlink()
         return opened(folder, request)
     for unfinished in folder.glob("*.[0-9]*"):
         unfinished.unlink()

@@ -200,7 +200,7 @@ class StoredRuns:
 
     def done(self) -> int:
         """Returns the number of stored runs; implements `runs.RunStore`."""
-        return max((int(part.name.split("-")[1]) for part in self._folders()), default=0)
+        return max((_range(part)[1] for part in self._folders()), default=0)
 
     def store(self, tables: Mapping[str, CodedTable], variant: int, first: int, end: int) -> None:
         """Stores the tables of some runs, or nothing if interrupted; implements `runs.RunStore`."""
@@ -240,7 +240,7 @@ class StoredRuns:
         each = len(self.manifest.seeds)
         some = []
         for part in self._folders():
-            first, end = map(int, part.name.split("-"))
+            first, end = _range(part)
             if first < (variant + 1) * each and variant * each < end:
                 joined = _read_arrow(part / f"{table}.arrow").select(list(columns))
                 variants = _to_numpy(joined["variant"].combine_chunks().indices)
@@ -249,7 +249,24 @@ class StoredRuns:
         return {key: _values(joined[key]) for key in columns if key != "variant"}
 
     def _folders(self) -> list[Path]:
-        return sorted(self.parts.glob("*-*"))
+        """Returns the folders in the order of the runs.
+
+        Raises InputError if runs are missing or there twice.
+        """
+        folders = sorted(self.parts.glob("[0-9]*-[0-9]*"))
+        expected = 0
+        for folder in folders:
+            first, end = _range(folder)
+            if first != expected:
+                raise InputError(f"--out: {folder}: expected runs from {expected} on; remove {self.parts}")
+            expected = end
+        return folders
+
+
+def _range(part: Path) -> tuple[int, int]:
+    """Returns the first run of a stored batch, and the one after its last."""
+    first, end = part.name.split("-")
+    return int(first), int(end)
 
 
 def _replace(

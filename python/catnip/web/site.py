@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from catnip._core import InputError, __version__
+from catnip.base.locks import contents
 
 INDEX = "site.jsonl"
 BODIES = "bodies"
@@ -157,7 +158,7 @@ def target_of(url: str) -> str:
 
 def check_folder(folder: Path, overwrite: bool) -> None:
     """Raises InputError if a folder is neither empty nor, with `overwrite`, a recorded site."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and not contents(folder)):
         return
     if not (folder / INDEX).exists():
         raise InputError(f"SITE: {folder} exists and is not a recorded site; choose another folder")

@@ -9,6 +9,7 @@ use catnip_emu::emulate::files::{Manifest, write_csv, write_parquet};
 use catnip_emu::emulate::results::{Results, RunCertificate};
 use catnip_emu::emulate::{self, Finished, Setup};
 use catnip_lab::{Plan, Scenario, TableName};
+use catnip_linux::file_lock::{FOLDER_LOCK, FileLock};
 use catnip_linux::sys;
 use catnip_net::NodeId;
 use catnip_wire::pcapng::LinkType;
@@ -92,7 +93,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, reserves_stdout };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
     // A folder that cannot be used is reported before the run.
-    options.out.as_deref().map_or(Ok(()), prepare_folder)?;
+    let _lock = options.out.as_deref().map(prepare_folder).transpose()?;
     let certificate_file = outputs.certificate()?;
     let hand_over_folder = options.hand_over.then_some(()).and(options.out.as_deref());
     let topology = plan.topology();
@@ -149,17 +150,22 @@ const MESSAGES_FILE: &str = "told.txt";
 /// Name of the file in the results folder whose existence shows that the clock has started, with --hand-over.
 const START_FILE: &str = "begun.json";
 
-/// Creates the folder for results, and checks that it is empty and that files can be written to it.
-fn prepare_folder(folder: &Path) -> Result<(), Failure> {
+/// Creates and locks the folder for results, and checks that it is empty and that files can be written to it.
+fn prepare_folder(folder: &Path) -> Result<FileLock, Failure> {
     let failure = |error| write_failure(folder, error);
     fs::create_dir_all(folder).map_err(failure)?;
-    if fs::read_dir(folder).map_err(failure)?.next().is_some() {
+    let lock = folder.join(FOLDER_LOCK);
+    let held = FileLock::take(&lock).map_err(failure)?.ok_or_else(|| {
+        let problem = format!("{} writes there; wait for it, or choose another one", FileLock::holder(&lock));
+        Failure::new(&format!("--out: {}", folder.display()), problem)
+    })?;
+    if fs::read_dir(folder).map_err(failure)?.flatten().any(|entry| entry.file_name() != FOLDER_LOCK) {
         let problem =
             format!("{} is not empty; choose another folder, or remove its contents", folder.display());
         return Err(Failure::new("--out", problem));
     }
     tempfile::tempfile_in(folder).map_err(failure)?;
-    Ok(())
+    Ok(held)
 }
 
 /// Writes [`START_FILE`] for the parent program: the maximum duration of the run, and whether a command can end the run.

@@ -1,0 +1,81 @@
+"""Locks of folders with results: at most one process writes to a folder at a time."""
+
+import fcntl
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from catnip._core import InputError
+
+LOCK = ".catnip-lock"
+"""Name of the lock's file in a folder; `catnip-emu emulate --out` takes the same one."""
+
+
+@contextmanager
+def only_writer(folder: Path, option: str = "--out") -> Iterator[None]:
+    """Creates a folder if needed, and holds its lock during the block.
+
+    Raises InputError if another process holds the lock.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _held(folder / LOCK, f"{option}: {folder}"):
+        yield
+
+
+@contextmanager
+def only_writer_of(file: Path, option: str) -> Iterator[None]:
+    """Holds the lock of a file, whose folder must exist, during the block.
+
+    Raises InputError if another process holds the lock.
+    """
+    with _held(file.with_name(f"{LOCK}.{file.name}"), f"{option}: {file}"):
+        yield
+
+
+def contents(folder: Path) -> list[Path]:
+    """Returns what a folder contains, without its lock."""
+    return [file for file in folder.iterdir() if file.name != LOCK]
+
+
+@contextmanager
+def _held(lock: Path, of: str) -> Iterator[None]:
+    """Holds a lock during the block: a file that names its process.
+
+    Network file systems lock files, but not all of them folders.
+    """
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(os.pread(descriptor, 1000, 0))
+                raise InputError(f"{of}: {holder} writes there; wait for it, or choose another one") from None
+            # A process that has ended meanwhile has removed the file.
+            if not _is_linked(descriptor, lock):
+                continue
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+            try:
+                yield
+            finally:
+                # The file is removed while it is locked, so that no process locks a removed file.
+                lock.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _holder(signature: bytes) -> str:
+    """Returns the process that a lock's file names, for an error message."""
+    text = signature.decode(errors="replace").rstrip("\n")
+    return text if text.startswith("process ") and text.isprintable() else "another process"
+
+
+def _is_linked(descriptor: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except FileNotFoundError:
+        return False
