@@ -1,6 +1,7 @@
 """Tests of the uplink of commands behind links, which leaves the machine unchanged afterwards.
 
-The machine is a network namespace with an uplink to a second namespace, which represents the Internet.
+The machine is a network namespace with an uplink to a second namespace, which represents the Internet, and
+a device to a third one, a neighbour on its local network.
 """
 
 import os
@@ -42,9 +43,18 @@ mount -t proc proc /proc
 echo "nameserver $1" >resolv.conf && mount --bind resolv.conf /etc/resolv.conf
 shift
 unshare --net sleep 600 & internet=$!
+unshare --net sleep 600 & lan=$!
+echo $lan >lan.pid
 ip link set lo up
+ip link add lan0 type veth peer name if0
+for other in $internet $lan; do
+  until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+done
+ip link set if0 netns $lan
+ip addr add 198.51.100.1/24 dev lan0 && ip link set lan0 up
+neighbour ip addr add 198.51.100.2/24 dev if0 && neighbour ip link set if0 up
+neighbour ip route add default via 198.51.100.1
 ip link add up0 type veth peer name if0
-until [ "$(readlink /proc/$internet/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 ip link set if0 netns $internet
 ip addr add 192.0.2.1/24 dev up0 && ip link set up0 up && ip route add default via 192.0.2.2
 there() { nsenter --target $internet --net "$@"; }
@@ -83,7 +93,8 @@ Machine = Callable[..., subprocess.CompletedProcess[str]]
 def machine() -> Iterator[Machine]:
     """Returns a function that runs a shell script on the machine.
 
-    The script has the commands `fetch` and `link`, which ordinary users can execute, too.
+    The script has the commands `fetch`, `link` and `clean` (`link --clean`), which ordinary users can
+    execute, too, and `neighbour`, which executes a command on the neighbour.
     """
     with tempfile.TemporaryDirectory(prefix="catnip-way-out-") as folder:
         root = Path(folder)
@@ -93,7 +104,9 @@ def machine() -> Iterator[Machine]:
         (root / "fetch.py").write_text(FETCH)
         commands = {
             "link": f'{root}/catnip-emu link --tolerance 60s -q "$@"',
+            "clean": f"{root}/catnip-emu link --clean",
             "fetch": f"python3 {root}/fetch.py",
+            "neighbour": f'nsenter --target "$(cat {root}/lan.pid)" --net "$@"',
         }
         for name, command in commands.items():
             (root / name).write_text(f"#!/bin/sh\nexec {command}\n")
@@ -144,15 +157,136 @@ def test_links_share_the_way_out_and_the_last_one_closes_it_even_if_others_were_
     assert (done.returncode, done.stdout) == (0, "You are 192.0.2.1\n"), done.stderr
 
 
-def test_a_firewall_that_would_drop_everything_is_named(machine: Machine) -> None:
-    rules = "table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; }"
+@pytest.mark.parametrize("family", ["ip", "inet"])
+def test_a_firewall_that_would_drop_everything_is_named_and_one_that_accepts_the_device_is_none(
+    machine: Machine, family: str
+) -> None:
+    rules = (
+        f"table {family} filter {{ chain FORWARD {{ type filter hook forward priority 0; policy drop; }}; }}"
+    )
+    accept = f'nft add rule {family} filter FORWARD {{}}ifname "\\"catnip*\\"" accept'
     done = machine(
-        f"nft '{rules}'; ({STATE}) >before; link --nat -- true; echo $?; ({STATE}) | diff before -"
+        f"nft '{rules}'; ({STATE}) >before; link --nat -- true; echo $?; ({STATE}) | diff before - &&"
+        f"{accept.format('i')} && {accept.format('o')} && link --nat -- fetch"
     )
-    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "2\nYou are 192.0.2.1\n"), done.stderr
     assert done.stderr.startswith(
-        "error: --nat: cannot set up address translation: the firewall drops forwarded packets"
+        "error: --nat: cannot set up address translation: the firewall drops forwarded packets "
+        f"(table {family} filter, chain FORWARD, policy drop); add rules there that accept"
     )
+
+
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2)
+    print("connected")
+except OSError as error:
+    print(type(error).__name__)
+"""
+ASK = """
+import socket, sys
+asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asked.settimeout(2)
+asked.connect((sys.argv[1], 53))
+question = b"\\0\\1\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" b"\\7example\\4test\\0" b"\\0\\1\\0\\1"
+asked.send(question)
+try:
+    print(len(asked.recv(512)) > 30)
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_neighbours_go_neither_through_a_machine_with_a_link_nor_to_what_is_behind_it(
+    machine: Machine,
+) -> None:
+    # The address 203.0.113.5 answers to the machine only, as it has no route to the neighbour. A packet that
+    # comes there would be counted.
+    script = f"""
+      cat >connect.py <<'END'
+{CONNECT}
+END
+      cat >ask.py <<'END'
+{ASK}
+END
+      link --nat -- sh -c 'echo $CATNIP_INSIDE >inside; echo $CATNIP_OUTSIDE >outside
+        python3 -m http.server 8000 >/dev/null 2>&1 & touch up; sleep 60' & link=$!
+      until [ -e up ] && python3 connect.py $(cat inside) 8000 | grep -q connected; do sleep 0.1; done
+      python3 connect.py $(cat inside) 8000
+      python3 ask.py $(cat outside)
+      neighbour python3 connect.py $(cat inside) 8000
+      neighbour python3 ask.py $(cat outside)
+      link --nat -- python3 connect.py $(cat inside) 8000
+      nft add table ip count
+      nft add chain ip count out '{{ type filter hook postrouting priority 0; }}'
+      nft add rule ip count out oifname up0 counter
+      neighbour python3 connect.py 203.0.113.5 80
+      nft list table ip count | grep -o 'packets 0'
+      kill $link; wait
+    """
+    done = machine(script, OWN)
+    machine_itself, neighbours, others = ["connected", "True"], ["TimeoutError"] * 2, ["TimeoutError"]
+    lines = done.stdout.splitlines()
+    assert lines == [*machine_itself, *neighbours, *others, "TimeoutError", "packets 0"], done.stderr
+
+
+def test_a_machine_that_forwards_anyway_goes_on_to_forward_for_its_neighbours(machine: Machine) -> None:
+    script = f"""
+      cat >connect.py <<'END'
+{CONNECT}
+END
+      for one in up0 lan0; do echo 1 >/proc/sys/net/ipv4/conf/$one/forwarding; done
+      nft add table ip router
+      nft add chain ip router out '{{ type nat hook postrouting priority srcnat; }}'
+      nft add rule ip router out oifname up0 masquerade
+      link --nat -- sh -c 'touch up; sleep 60' & link=$!
+      until [ -e up ]; do sleep 0.1; done
+      neighbour python3 connect.py 203.0.113.5 80
+      kill $link; wait
+    """
+    done = machine(script)
+    assert done.stdout == "connected\n", done.stderr
+
+
+def test_another_user_cannot_hold_a_link_up(machine: Machine) -> None:
+    # Everybody can lock the file of a network namespace.
+    script = f"""
+      runuser -u {USER} -- flock --exclusive /proc/self/ns/net sh -c 'touch {{}}/held; sleep 60' & held=$!
+      sleep 0.3
+      timeout 10 link --nat -- fetch
+      echo $?
+    """
+    done = machine(script.replace("{}", "/tmp"))
+    assert done.stdout == "You are 192.0.2.1\n0\n", done.stderr
+
+
+@pytest.mark.parametrize("cleaner", ["clean", "link -- true"])
+def test_what_links_leave_that_are_killed_with_their_helpers_is_reverted_by_the_next(
+    machine: Machine, cleaner: str
+) -> None:
+    script = f"""
+      ({STATE}) >before
+      link --nat -- sh -c 'touch up; sleep 60' & link=$!
+      until [ -e up ]; do sleep 0.05; done
+      pkill -9 -f '[c]atnip-emu'; wait
+      cat /proc/sys/net/ipv4/conf/up0/forwarding
+      {cleaner}
+      ({STATE}) | diff before -
+    """
+    done = machine(script)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+def test_devices_may_have_names_that_nft_takes_for_something_else(machine: Machine) -> None:
+    script = f"""
+      for name in 6to4 log 'a;b' '*' 'a"b*' $(seq 8 20); do ip tuntap add mode tun name "$name"; done
+      ({STATE}) >before
+      link --nat -- fetch
+      ({STATE}) | diff before -
+    """
+    done = machine(script)
+    assert (done.returncode, done.stdout) == (0, "You are 192.0.2.1\n"), done.stderr
 
 
 @pytest.mark.parametrize("carrier", ["slirp4netns", "pasta"])
@@ -183,8 +317,10 @@ def test_root_without_nftables_goes_out_as_others_do(machine: Machine) -> None:
 
 
 def test_a_command_of_another_user_has_no_rights_of_root(machine: Machine) -> None:
-    said = "id -un; id -Gn; echo $HOME $USER; grep CapEff /proc/self/status; ip link set lo down; echo $?"
-    done = machine(f"link --nat --user {USER} -- sh -c '{said}; fetch'")
+    said = (
+        "id -un; id -Gn; echo $HOME $USER; grep CapEff /proc/self/status; /sbin/ip link set lo down; echo $?"
+    )
+    done = machine(f"link --nat --user {USER} -- sh -c '{said}; ./fetch'")
     name, groups, home, rights, refused, fetched = done.stdout.splitlines()
     assert (name, groups, home) == (USER, "nogroup", f"/nonexistent {USER}")
     assert int(rights.split()[1], 16) == 0

@@ -6,11 +6,13 @@ mod commands;
 
 use catnip_cli::help::Program;
 use catnip_cli::out::print_stderr;
+use catnip_linux::nat;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::emulate::Emulate;
 use commands::link::Link;
 use commands::router::Router;
 use commands::set::Set;
+use ipnet::IpNet;
 use std::process::ExitCode;
 
 /// Runs unmodified programs over emulated networks, in real time.
@@ -28,6 +30,12 @@ enum Commands {
     Router(Router),
     #[command(hide = true, display_name = "link set")]
     Set(Set),
+    /// Translate the addresses of a link until standard input is closed
+    #[command(hide = true, name = nat::MASQUERADE)]
+    Masquerade {
+        device: String,
+        network: IpNet,
+    },
 }
 
 const SET: &str = "set";
@@ -50,6 +58,7 @@ fn main() -> ExitCode {
         Commands::Emulate(options) => commands::emulate::run(options),
         Commands::Router(options) => commands::router::run(options),
         Commands::Set(options) => commands::set::run(options),
+        Commands::Masquerade { device, network } => nat::serve(device, *network).map(|()| 0),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -7,6 +7,7 @@ use catnip_cli::out::write_failure;
 use catnip_emu::link::{self, EDGES, LinkTopology, Setup};
 use catnip_emu::observe::certificate::Certificate;
 use catnip_emu::observe::log::Log;
+use catnip_linux::nat;
 use catnip_linux::sys::VIRTUAL_HEADER;
 use catnip_linux::user::User;
 use catnip_wire::pcapng::LinkType;
@@ -67,8 +68,11 @@ pub(crate) struct Link {
     /// Write every arrival, departure and drop to this file, as CSV
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Revert what killed links with --nat have left in this namespace, and exit; every link of root does so when it starts
+    #[arg(long, exclusive = true)]
+    clean: bool,
     /// Command to run, with its arguments
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required_unless_present = "clean", value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -96,6 +100,10 @@ Exit codes:
   127  the command is not found";
 
 pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
+    nat::clean()?;
+    if options.clean {
+        return Ok(0);
+    }
     let default_queue = if options.offload { DEFAULT_QUEUE_BYTES } else { DEFAULT_QUEUE };
     let link = options.wires.link(default_queue, &options.timing)?;
     if options.offload {

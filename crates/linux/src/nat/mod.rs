@@ -4,21 +4,30 @@
 //! them, a program forwards connections out of their namespace over its own sockets (NAT in user space). TCP over the link is then between
 //! the command and this program.
 
+mod masquerade;
+
+pub use masquerade::clean;
+
 use crate::dns;
 use crate::namespace::set_sysctl;
 use crate::netlink::Netlink;
-use crate::sys;
+use crate::sys::{self, Signals};
 use catnip_cli::failure::{Failure, failed};
+use catnip_cli::out::print_stdout;
 use ipnet::IpNet;
+use masquerade::Translation;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Shell script that translates addresses until its standard input is closed. It therefore reverts its changes even if the emulator is
-/// killed.
-const MASQUERADE: &str = include_str!("masquerade.sh");
+/// Name of the emulator's command that calls [`serve`].
+pub const MASQUERADE: &str = "masquerade";
+/// Line by which [`serve`] reports that packets are translated.
+const READY: &str = "ready";
 /// Shell script that reads a process ID from standard input, and then executes a user-space NAT for the network namespace of this process.
 const USERSPACE_NAT_SCRIPT: &str = "read -r process && case $0 in
   slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
@@ -65,22 +74,43 @@ impl Nat {
     }
 
     /// Translates the source addresses of packets that arrive from `device` to addresses of this thread's namespace. `end` is the address
-    /// of the device in this namespace.
+    /// of the device in this namespace. This process must be the emulator, which a second process of the same program survives.
     pub fn masquerade(device: &str, end: IpNet) -> Result<Self, Failure> {
-        let mut command = Command::new("sh");
-        command.args(["-c", MASQUERADE, "masquerade", device, &end.trunc().to_string()]);
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("catnip-emu").args([MASQUERADE, device, &end.trunc().to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let cannot = failed("--nat", "start a shell");
+        let cannot = failed("--nat", "start a second process");
         let mut child = command.process_group(0).spawn().map_err(&cannot)?;
         let stdout = child.stdout.take().map(BufReader::new);
         let helper = Helper { child, cleans_up: true };
         let mut line = String::new();
         stdout.map_or(Ok(0), |mut stdout| stdout.read_line(&mut line)).map_err(&cannot)?;
         match line.trim() {
-            "ready" => Ok(Self { _helper: helper, resolver: dns::server(end.addr())? }),
+            READY => Ok(Self { _helper: helper, resolver: dns::server(end.addr())? }),
             problem => Err(Failure::new("--nat", format!("cannot set up address translation: {problem}"))),
         }
     }
+}
+
+/// Translates the addresses of a link until standard input is closed or a signal arrives, and then reverts its changes. Prints one line on
+/// standard output, [`READY`] or the reason of a failure. A process of its own does this, so that the changes are reverted even if the
+/// emulator is killed.
+pub fn serve(device: &str, network: IpNet) -> Result<(), Failure> {
+    let stop = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
+    let signals = Signals::new(&stop).map_err(failed("signals", "open a signalfd"))?;
+    let translation = match Translation::begin(device, network) {
+        Ok(translation) => translation,
+        Err(failure) => {
+            let message = failure.to_string();
+            print_stdout(format_args!("{}\n", message.strip_prefix("--nat: ").unwrap_or(&message)));
+            return Ok(());
+        }
+    };
+    print_stdout(format_args!("{READY}\n"));
+    let stdin = std::io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+    while poll(&mut ready, None) == Err(Errno::INTR) {}
+    translation.end()
 }
 
 impl UserspaceNat {
