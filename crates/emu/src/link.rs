@@ -18,6 +18,7 @@ use catnip_linux::nat::{Nat, UserspaceNat};
 use catnip_linux::netlink::{Drops, Netlink};
 use catnip_linux::pid_namespace::PidNamespace;
 use catnip_linux::sys::{self, Signals};
+use catnip_linux::terminal::Terminal;
 use catnip_linux::tun::{PacketIo, Tun};
 use catnip_linux::user::User;
 use catnip_net::{NodeId, PortId, Topology, WireSpec};
@@ -250,12 +251,17 @@ pub fn run<W: Watch>(
     let files = resolver.as_ref().map(Resolver::files).unwrap_or_default();
     sys::with_own_mounts(&mut command, pid_namespace.is_entered(), &files)
         .map_err(failed("DNS", "mount the resolver configuration"))?;
+    let cannot = failed("--user", "give the command a terminal");
+    let mut terminal = None;
     if let Some(user) = &setup.user {
+        terminal = Some(Terminal::give(&mut command, user.id(), setup.reserves_stdout).map_err(&cannot)?);
         user.apply_to(&mut command);
     }
     // This setting is last, because any change of privileges clears it.
     sys::tie_to_parent(&mut command);
     let child = command.spawn();
+    // The command's end of its terminal is to be the only one.
+    drop(command);
     // The command has mounted the resolver's files by now. Removing them here leaves no file behind if this process is killed.
     drop(resolver);
     pid_namespace.exit();
@@ -272,6 +278,10 @@ pub fn run<W: Watch>(
             // The PID namespace exists until the child has been waited for.
             let _ = child.kill().and_then(|()| child.wait());
         })?;
+    if let Some(Err(error)) = terminal.as_mut().map(|terminal| terminal.relay(setup.reserves_stdout)) {
+        let _ = child.kill().and_then(|()| child.wait());
+        return Err(cannot(error));
+    }
 
     let devices = [signals.as_fd(), ends.inside.as_fd(), ends.outside.as_fd()];
     let watched = devices.into_iter().chain(control.as_fd());
@@ -451,6 +461,10 @@ fn connect(
     bring_up_loopback(&mut inside_netlink)?;
     let (inside_index, v6_inside) =
         configure_device(&mut inside_netlink, &inside_name, setup, block.inside()).map_err(&cannot)?;
+    if setup.user.is_some() {
+        // The command can get no capabilities, which `ping` would take instead.
+        let _ = set_sysctl("net/ipv4/ping_group_range", "0 2147483647");
+    }
     let window = setup.initial_window;
     inside_netlink.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;
     // NAT supports only IPv4. Without an IPv6 route, programs fail at once instead of waiting for a timeout.

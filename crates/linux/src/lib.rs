@@ -22,6 +22,8 @@ pub mod socket_option;
 #[cfg(feature = "host")]
 pub mod sys;
 #[cfg(feature = "host")]
+pub mod terminal;
+#[cfg(feature = "host")]
 pub mod tun;
 #[cfg(feature = "host")]
 pub mod user;

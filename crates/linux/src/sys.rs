@@ -2,7 +2,9 @@
 
 use catnip_base::Span;
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, Rlimit, getegid, geteuid, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, getegid, geteuid, ioctl_tiocsctty, set_parent_process_death_signal, setrlimit, setsid,
+};
 use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, configure_capability_in_ambient_set,
     move_into_link_name_space, set_capabilities, unshare_unsafe,
@@ -402,15 +404,41 @@ pub fn with_own_mounts(command: &mut Command, mounts_proc: bool, files: &[(&Path
     Ok(())
 }
 
-/// Makes the command start with these user, group and supplementary group IDs. Must be called after all settings of the command that need
-/// more privileges.
+/// Makes the command start in a session of its own, with `terminal` as its terminal, if any.
+pub fn start_session(command: &mut Command, terminal: Option<OwnedFd>) {
+    let prepare = move || {
+        setsid()?;
+        terminal.as_ref().map_or(Ok(()), |terminal| Ok(ioctl_tiocsctty(terminal)?))
+    };
+    // SAFETY: the closure makes async-signal-safe calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Makes the command start without the caller's open files, except standard input, output and error.
+pub fn without_files(command: &mut Command) {
+    // SAFETY: the closure makes an async-signal-safe call. The descriptors are closed by the program that is executed, not before.
+    unsafe { command.pre_exec(close_others) };
+}
+
+fn close_others() -> io::Result<()> {
+    // SAFETY: the call takes only numbers.
+    check(unsafe {
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) as libc::c_int
+    })?;
+    Ok(())
+}
+
+/// Makes the command start with these user, group and supplementary group IDs, without the caller's open files except standard input, output
+/// and error, and without a way to more privileges. Must be called after all settings of the command that need more privileges.
 pub fn as_user(command: &mut Command, user: u32, group: u32, groups: Vec<u32>) {
     let prepare = move || {
+        close_others()?;
         // SAFETY: `groups` lives in the closure.
         unsafe {
             check(libc::setgroups(groups.len(), groups.as_ptr()))?;
             check(libc::setgid(group))?;
             check(libc::setuid(user))?;
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         }
         Ok(())
     };
