@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import click
 
 from catnip._core import InputError, __version__
 from catnip.base import extras
+from catnip.base.locks import only_writer
 from catnip.base.programs import program
 from catnip.base.progress import Progress
 from catnip.base.verbosity import Loudness, loudness, note
@@ -21,7 +23,7 @@ from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, co
 from catnip.report import output
 from catnip.web import commands, loads, site
 from catnip.web.chromium import LONGEST_S, find
-from catnip.web.loads import LinkRunner, NamedLink, Timed, Visit
+from catnip.web.loads import NO_SANDBOX, LinkRunner, NamedLink, Timed, Visit
 from catnip.web.site import Site
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ NOT_OF_REPLAY = {"--nat", "--resolver"}
 VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
 MAX_NOTES = 10
 """Largest number of lines that `_print_notes` prints without --verbose."""
+WITHOUT_SANDBOX = f"{NO_SANDBOX}: pages ran in the browser without its sandbox"
 
 
 class _Staged(click.Command):
@@ -56,6 +59,9 @@ class _Staged(click.Command):
 
 folder_argument = click.argument("folder", metavar="SITE", type=click.Path(path_type=Path))
 inside_option = click.option("--inside", is_flag=True, hidden=True)
+sandbox_option = click.option(
+    NO_SANDBOX, is_flag=True, help="Run pages in the browser without its sandbox, for kernels that forbid it."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
 
@@ -66,6 +72,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print only J
 )
 @folder_argument
 @click.option("--url", metavar="URL", help="Page to load in headless Chromium, instead of a command.")
+@sandbox_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -77,7 +84,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print only J
 @voice
 @click.pass_context
 def record(
-    context: click.Context, folder: Path, url: str | None, port: int, overwrite: bool, as_json: bool
+    context: click.Context,
+    folder: Path,
+    url: str | None,
+    no_sandbox: bool,
+    port: int,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Record what a browser or another command fetches, as a SITE for replay.
 
@@ -94,19 +107,19 @@ def record(
     command = context.meta[COMMAND]
     if url is not None and command:
         raise click.UsageError("--url: cannot be used with a command")
-    site.check_folder(folder, overwrite)
     extras.need("record", "mitmproxy")
     if url is not None:
         _check_browser()
-        command = [*loads.BROWSER, url, "--settle"]
-    folder.mkdir(parents=True, exist_ok=True)
-    code, recorder = asyncio.run(_recorded(command, port, as_json))
-    if recorder.exchanges:
-        site.write(folder, recorder.exchanges)
-    elif not any(folder.iterdir()):
+        command = [*loads.BROWSER, url, "--settle", *([NO_SANDBOX] if no_sandbox else [])]
+    with only_writer(folder, "SITE"):
+        site.check_folder(folder, overwrite)
+        code, recorder = asyncio.run(_recorded(command, port, as_json))
+        if recorder.exchanges:
+            site.write(folder, recorder.exchanges)
+    if not any(folder.iterdir()):
         folder.rmdir()
     _print_notes([f"not recorded: {lost}" for lost in recorder.lost])
-    _report_recorded(folder, recorder, as_json)
+    _report_recorded(folder, recorder, None if url is None else not no_sandbox, as_json)
     if code or not recorder.exchanges:
         raise click.exceptions.Exit(code or NOTHING_FINISHED)
 
@@ -181,6 +194,7 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     metavar="SECONDS",
     help="Time limit of a page load.",
 )
+@sandbox_option
 @inside_option
 @common
 @click.pass_context
@@ -191,16 +205,18 @@ def pages(
     links: Sequence[str],
     runs: int,
     longest_s: float,
+    no_sandbox: bool,
     inside: bool,
     seed: int,
     as_json: bool,
 ) -> None:
     """Measure the page load times of a recorded SITE in a browser, over several links.
 
-    Headless Chromium loads each page from the replayed servers, with a new profile per load. Times are those
-    of the browser, from the start of the navigation to the end of the load event, with 95 % confidence
-    intervals. Paired loads over different links have the same seed, and their order alternates. Failed loads
-    are counted and reported, but not included in the times.
+    Headless Chromium loads each page from the replayed servers, with a new profile per load; if root starts
+    it, it belongs to a user without an account. Times are those of the browser, from the start of the
+    navigation to the end of the load event, with 95 % confidence intervals. Paired loads over different links
+    have the same seed, and their order alternates. Failed loads are counted and reported, but not included in
+    the times.
     """
     if context.meta[COMMAND]:
         raise click.UsageError("--: `catnip pages` does not take a command")
@@ -213,14 +229,17 @@ def pages(
     _check_browser()
     seeds = range(seed, seed + runs)
     try:
-        visits, replay = asyncio.run(_visited(loaded, chosen, parsed, seeds, longest_s, as_json))
+        visits, replay = asyncio.run(
+            _visited(loaded, chosen, parsed, seeds, longest_s, not no_sandbox, as_json)
+        )
     except commands.Ended as ended:
         raise click.exceptions.Exit(ended.code) from None
     if as_json:
-        found = {**loads.document(visits, chosen, parsed), "replay": replay}
+        found = {"sandbox": not no_sandbox, **loads.document(visits, chosen, parsed), "replay": replay}
         output.print_json({"version": __version__, "site": str(folder), "seeds": list(seeds), **found})
     else:
         _print_times(visits, chosen, parsed, seeds)
+    _print_notes([WITHOUT_SANDBOX] * no_sandbox)
     _print_notes([f"{one.link}, seed {one.seed}: not loaded: {one.failure}" for one in visits if one.failure])
     _print_notes([f"{one.link}, seed {one.seed}: {_red_reason(one)}" for one in visits if one.is_red])
     if any(one.failure for one in visits):
@@ -321,13 +340,16 @@ async def _visited(
     links: Sequence[NamedLink],
     seeds: Sequence[int],
     longest_s: float,
+    has_sandbox: bool,
     quiet: bool,
 ) -> tuple[list[Visit], dict[str, Any]]:
     visits: list[Visit] = []
     async with _served(loaded) as (replayer, runner):
         with Progress(quiet) as progress:
             report = progress.task("page loads")
-            async for visit in loads.visits(runner, urls, links, seeds, longest_s):
+            async for visit in loads.visits(
+                replace(runner, has_sandbox=has_sandbox), urls, links, seeds, longest_s
+            ):
                 visits.append(visit)
                 report(len(visits), len(urls) * len(links) * len(seeds))
                 note(f"{visit.link}, seed {visit.seed}: {visit.load or visit.failure}")
@@ -386,7 +408,8 @@ def _red_reason(visit: Visit) -> str:
     return f"the certificate is red: {'; '.join(visit.certificate.get('failures', []))}"
 
 
-def _report_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
+def _report_recorded(folder: Path, recorder: "Recorder", has_sandbox: bool | None, as_json: bool) -> None:
+    """Reports what was recorded, and if a browser had its sandbox; None without a browser of ours."""
     recorded = Site(recorder.exchanges)
     count = len(recorded.exchanges)
     size = sum(len(one.response.body) for one in recorded.exchanges)
@@ -400,10 +423,12 @@ def _report_recorded(folder: Path, recorder: "Recorder", as_json: bool) -> None:
                 "origins": [str(origin) for origin in recorded.origins],
                 "documents": recorded.documents,
                 "not_recorded": recorder.lost,
+                **({} if has_sandbox is None else {"sandbox": has_sandbox}),
             }
         )
     elif count:
         _print_notes([f"{folder}: {count} responses from {len(recorded.origins)} origins, {size} bytes"])
+        _print_notes([WITHOUT_SANDBOX] * (has_sandbox is False))
     if not count:
         click.echo(f"error: {folder}: nothing was recorded", err=True)
 

@@ -36,9 +36,9 @@ FLAGS = [
     "--disable-extensions",
     "--remote-debugging-pipe",
 ]
-# Chromium requires this flag to run as root.
-AS_ROOT = ["--no-sandbox"]
 LONGEST_S = 120.0
+UNUSED_USER = 1_900_000_000
+"""First id of users that no account, container or service of systemd has (docs/UIDS-GIDS of systemd)."""
 # Script that returns the browser's times of a page, in milliseconds, and its numbers of objects and bytes.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
@@ -59,10 +59,15 @@ class Load:
 
 
 class Chromium:
-    """Headless browser with a new profile; for use in `with`, which removes the profile at the end."""
+    """Headless browser with a new profile; for use in `with`, which removes the profile at the end.
 
-    def __init__(self, program: str, flags: Sequence[str] = ()) -> None:
+    A browser that root starts belongs to a user without an account. Pages run in the browser's sandbox, if
+    `has_sandbox`. Raises RuntimeError if no such user is possible.
+    """
+
+    def __init__(self, program: str, flags: Sequence[str] = (), *, has_sandbox: bool = True) -> None:
         self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
+        command = [*_without_privileges(self._profile), program, *FLAGS]
         self._buffer = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
@@ -72,11 +77,10 @@ class Chromium:
         read_here, write_here, read_there, write_there = ends[2], ends[1], ends[0], ends[3]
         quiet = os.open(os.devnull, os.O_RDWR)
         self._process = os.posix_spawn(
-            program,
+            command[0],
             [
-                program,
-                *FLAGS,
-                *(AS_ROOT if os.geteuid() == 0 else ()),
+                *command,
+                *(() if has_sandbox else ("--no-sandbox",)),
                 *flags,
                 f"--user-data-dir={self._profile}",
                 "about:blank",
@@ -178,6 +182,33 @@ class Chromium:
         return message
 
 
+def _without_privileges(profile: str) -> list[str]:
+    """Returns the begin of a command that gives up root's rights; empty for other users.
+
+    The profile becomes that of the user without an account to which the command belongs.
+    """
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise RuntimeError("setpriv: not found; install it (apt install util-linux)")
+    user = _unused_user()
+    os.chown(profile, user, user)
+    identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return [setpriv, *identity, "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"]
+
+
+def _unused_user() -> int:
+    """Returns the id of a user without an account; within a user namespace, the last ones that it has."""
+    ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    first, _, count = max(ranges)
+    if first <= UNUSED_USER < first + count:
+        return UNUSED_USER + os.getpid()
+    if first + count <= 1:
+        raise RuntimeError("a browser needs another user than root, and this user namespace has none")
+    return first + count - 1
+
+
 def find(name: str) -> str | None:
     """Returns the path of a program: on PATH, or `name` if it is a file. None if there is neither."""
     return shutil.which(name) or (name if Path(name).is_file() else None)
@@ -197,12 +228,13 @@ def main() -> int:
     arguments.add_argument(
         "--settle", action="store_true", help="wait until the network is idle, without output"
     )
+    arguments.add_argument("--no-sandbox", action="store_true", help="run pages without the sandbox")
     options = arguments.parse_args()
     try:
         program = find("chromium")
         if program is None:
             raise RuntimeError("chromium: not found; install it (apt install chromium)")
-        with Chromium(program, flags_of(os.environ)) as browser:
+        with Chromium(program, flags_of(os.environ), has_sandbox=not options.no_sandbox) as browser:
             if options.settle:
                 browser.record(options.url, options.longest_s)
             else:

@@ -19,6 +19,8 @@ from catnip.web.chromium import Load
 
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
 """Command that loads one page in Chromium and prints the times."""
+NO_SANDBOX = "--no-sandbox"
+"""Option of `BROWSER` that runs pages without the browser's sandbox."""
 OURS = ("--certificate", "--json", "--resolver", "--seed")
 """Options of a link that the program sets for each load, so a user cannot set them."""
 
@@ -55,9 +57,14 @@ class LinkRunner:
     emulator: Path
     resolver: str
     environment: Mapping[str, str]
+    has_sandbox: bool = True
+    """True if a browser runs pages in its sandbox."""
 
     def command(self, options: Sequence[str], command: Sequence[str]) -> list[str]:
         """Returns the command line that runs a command behind a link with these options of `catnip link`."""
+        if any(option.partition("=")[0] == "--user" for option in options):
+            # A command of another user gets no variables of the caller.
+            command = ["env", *(f"{name}={value}" for name, value in self.environment.items()), *command]
         return [str(self.emulator), "link", *options, f"--resolver={self.resolver}", "--", *command]
 
 
@@ -103,7 +110,7 @@ async def _visit(runner: LinkRunner, url: str, link: NamedLink, seed: int, longe
     with TemporaryDirectory(prefix="catnip-pages-") as folder:
         file = Path(folder) / "certificate.json"
         options = [*link.options, f"--seed={seed}", f"--certificate={file}", "--quiet"]
-        browser = [*BROWSER, url, f"--longest-s={longest_s}"]
+        browser = [*BROWSER, url, f"--longest-s={longest_s}", *([] if runner.has_sandbox else [NO_SANDBOX])]
         code, out, err = await commands.run(
             runner.command(options, browser), runner.environment, stdout=PIPE, stderr=PIPE
         )

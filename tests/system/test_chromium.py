@@ -1,0 +1,63 @@
+"""Tests of the browser's account and sandbox, as the kernel reports them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from catnip.web.chromium import Chromium, find
+
+PROGRAM = find("chromium")
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="chromium is not installed")
+
+
+def status(process: int) -> dict[str, str]:
+    """Returns the fields of /proc/PID/status; none if the process has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def renderers(browser: Chromium) -> list[dict[str, str]]:
+    """Returns the status of each process that runs a page of the browser."""
+    every = {int(folder.name): status(int(folder.name)) for folder in Path("/proc").glob("[0-9]*")}
+    family = {browser._process}
+    while more := {one for one, of in every.items() if int(of.get("PPid", 0)) in family} - family:
+        family |= more
+    return [every[one] for one in family if b"--type=renderer" in command(one)]
+
+
+def command(process: int) -> bytes:
+    """Returns the command line of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its rights up")
+def test_a_browser_that_root_starts_belongs_to_nobody_and_runs_pages_in_its_sandbox() -> None:
+    assert PROGRAM is not None
+    with Chromium(PROGRAM) as browser:
+        browser.load("data:text/html,page", 60)
+        whole = status(browser._process)
+        pages = renderers(browser)
+    users = {user for user in whole["Uid"].split()}
+    assert len(users) == 1 and int(users.pop()) > 1_800_000_000
+    assert whole["Groups"] == "" and int(whole["CapEff"], 16) == int(whole["CapBnd"], 16) == 0
+    assert len(pages) > 0
+    for page in pages:
+        # Filters of system calls (prctl(2)), as the sandbox sets them.
+        assert (page["Seccomp"], page["NoNewPrivs"]) == ("2", "1")
+        assert page["Uid"] == whole["Uid"]
+
+
+def test_a_browser_without_its_sandbox_is_one_that_was_asked_for() -> None:
+    assert PROGRAM is not None
+    with Chromium(PROGRAM, has_sandbox=False) as browser:
+        browser.load("data:text/html,page", 60)
+        pages = renderers(browser)
+    assert {page["Seccomp"] for page in pages} == {"0"}
+    assert all(page["Uid"].split()[0] != "0" for page in pages)
