@@ -5,10 +5,10 @@ use crate::policy::Policy;
 use crate::skeleton::{AgentSkel, AgentSkelBuilder};
 use crate::statistics::{self, Count};
 use catnip_cli::failure::Failure;
-use catnip_linux::netlink::Netlink;
+use catnip_linux::netlink::{Device, Netlink};
 use catnip_linux::sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, Link, MapCore, OpenObject};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, OpenObject};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -54,9 +54,21 @@ pub const CONTROLLERS: [(&str, &str); 5] = [
 pub struct Attached<'a> {
     skeleton: AgentSkel<'a>,
     links: Vec<Link>,
-    /// Links between programs and devices. A program is detached when the descriptor of its link is closed.
-    tcx: Vec<OwnedFd>,
+    /// Devices with the marker; none if nothing is marked.
+    devices: Vec<MarkedDevice>,
     controllers: Vec<String>,
+    reports_windows: bool,
+}
+
+/// Device whose outgoing packets are marked, if it exists.
+#[derive(Debug)]
+struct MarkedDevice {
+    /// Name by which the device is found: the one that was asked for.
+    asked: String,
+    /// Present name.
+    name: String,
+    /// Interface index, and the link between the program and the device. The program is detached when the descriptor of the link is closed.
+    attached: Option<(u32, OwnedFd)>,
 }
 
 /// Storage for the loaded kernel programs. It must exist as long as the programs are attached.
@@ -96,13 +108,19 @@ impl<'a> Attached<'a> {
         }
         let skeleton = open.load().map_err(load("load the programs"))?;
         debug_assert_eq!(skeleton.maps.counters.max_entries() as usize, statistics::REASONS.len() * 3);
-        let mut attached = Self { skeleton, links: Vec::new(), tcx: Vec::new(), controllers: Vec::new() };
+        let mut attached = Self {
+            skeleton,
+            links: Vec::new(),
+            devices: Vec::new(),
+            controllers: Vec::new(),
+            reports_windows: setup.reports_windows,
+        };
         attached.attach(setup)?;
         Ok(attached)
     }
 
     fn attach(&mut self, setup: &Setup) -> Result<(), Failure> {
-        let Self { skeleton, links, tcx, controllers } = self;
+        let Self { skeleton, links, devices, controllers, .. } = self;
         let programs = &mut skeleton.progs;
         let cgroup = File::open(&setup.cgroup);
         let name = setup.cgroup.display().to_string();
@@ -123,7 +141,9 @@ impl<'a> Attached<'a> {
             let index = netlink.index_of(device).map_err(|error| failure(error.to_string()))?;
             if setup.policy.mark.is_some() {
                 let link = sys::attach_tcx_egress(programs.catnip_mark.as_fd(), index);
-                tcx.push(link.map_err(|error| failure(format!("cannot attach to its egress: {error}")))?);
+                let link = link.map_err(|error| failure(format!("cannot attach to its egress: {error}")))?;
+                let (asked, name) = (device.clone(), device.clone());
+                devices.push(MarkedDevice { asked, name, attached: Some((index, link)) });
             }
         }
         if setup.controllers != Controllers::None {
@@ -154,14 +174,53 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
+    /// Attaches the marker again to devices that have gone and come back, and follows those that have got another name. Returns the names
+    /// of the devices to which it has attached the marker.
+    pub fn follow_devices(&mut self) -> Result<Vec<String>, Failure> {
+        let present = Netlink::open().and_then(|mut netlink| netlink.devices());
+        let present =
+            present.map_err(|error| Failure::new("--device", format!("cannot list devices: {error}")))?;
+        let mut again = Vec::new();
+        for device in &mut self.devices {
+            let is_it = |other: &(String, Device)| {
+                device.attached.as_ref().is_some_and(|(index, _)| *index == other.1.index)
+            };
+            if let Some((name, _)) = present.iter().find(|other| is_it(other)) {
+                device.name.clone_from(name);
+                continue;
+            }
+            device.attached = None;
+            if let Some((name, found)) = present.iter().find(|(name, _)| *name == device.asked) {
+                // A device may go again in the meantime.
+                let link = sys::attach_tcx_egress(self.skeleton.progs.catnip_mark.as_fd(), found.index);
+                device.attached = link.ok().map(|link| (found.index, link));
+                device.name.clone_from(name);
+                again.extend(device.attached.is_some().then(|| name.clone()));
+            }
+        }
+        Ok(again)
+    }
+
+    /// Returns the names of the devices whose packets are marked at present.
+    pub fn marked_devices(&self) -> Vec<String> {
+        self.devices
+            .iter()
+            .filter(|device| device.attached.is_some())
+            .map(|device| device.name.clone())
+            .collect()
+    }
+
     /// Returns the names of the congestion controllers that this agent has registered.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
 
-    /// Returns the events of newCWV senders, if they are reported.
-    pub fn window_events(&self) -> &impl MapCore {
-        &self.skeleton.maps.window_events
+    /// Returns the events of newCWV senders; `None` if they are not reported.
+    pub fn window_events(&self) -> Result<Option<MapHandle>, Failure> {
+        let events = self.reports_windows.then(|| MapHandle::try_from(&self.skeleton.maps.window_events));
+        let events = events.transpose();
+        events
+            .map_err(|error| Failure::new("--windows", format!("cannot open the map of the events: {error}")))
     }
 
     /// Returns the packet counters of the marker, by reason and level.

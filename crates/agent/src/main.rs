@@ -13,6 +13,7 @@ use catnip_cli::failure::Failure;
 use catnip_cli::help::Program;
 use catnip_cli::out::{print_json, print_stderr, print_stdout};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde_json::json;
 use start::Start;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -97,15 +98,23 @@ fn main() -> ExitCode {
 }
 
 fn status(options: &StatusOptions) -> Result<u8, Failure> {
-    let Some(status) = request(&StateDir::current()?, "status")? else {
+    let state_dir = StateDir::current()?;
+    let Some(status) = request(&state_dir, "status")? else {
+        let changed = state_dir.changes()?.describe();
         if options.json {
-            print_json(&())?;
-        } else {
+            let changed = (!changed.is_empty()).then(|| json!({ "still_changed": changed }));
+            print_json(&changed)?;
+        } else if changed.is_empty() {
             print_stderr("no agent runs in this network namespace\n");
+        } else {
+            let changed = changed.join(", ");
+            print_stderr(format_args!(
+                "no agent runs in this network namespace; one was killed, and `catnip agent stop` restores: {changed}\n"
+            ));
         }
         return Ok(1);
     };
-    warn_of_windows(&status);
+    warn_of_files(&status);
     if options.json {
         print_json(&status)?;
     } else if options.prometheus {
@@ -139,7 +148,7 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
     };
     state_dir.restore(&lock)?;
     state_dir.remove(lock);
-    last.iter().for_each(warn_of_windows);
+    last.iter().for_each(warn_of_files);
     if options.json {
         print_json(&last)?;
     } else if last.is_none() {
@@ -148,7 +157,12 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn warn_of_windows(status: &Status) {
+fn warn_of_files(status: &Status) {
+    if let (count @ 1.., Some(error)) = (status.unwritten, &status.write_error) {
+        print_stderr(format_args!(
+            "warning: the statistics were not written {count} times; the last time: {error}\n"
+        ));
+    }
     if let Some(error) = &status.windows_error {
         print_stderr(format_args!("warning: the table of windows has ended: {error}\n"));
     }
@@ -179,6 +193,7 @@ fn describe(status: &Status) -> String {
         ("process", pid.to_string()),
         ("marker", mark.clone()),
         ("devices", devices.join(", ")),
+        ("marked", status.marked_devices.join(", ")),
         ("control group", cgroup.display().to_string()),
         ("controllers", controllers.join(", ")),
         ("to restore", changes.join(", ")),

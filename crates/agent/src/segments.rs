@@ -1,8 +1,8 @@
 //! Number of segments that leave TCP under one mark. The kernel may pass several segments as one packet to a device, which splits the
 //! packet later. The marker then processes only one packet, whose mark applies to all of its segments.
 
-use crate::settings::{limit_segments, setting};
-use crate::state::Changes;
+use crate::settings::{limit_segments_of, setting};
+use crate::state::{ChangedDevice, Changes};
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::netlink::Netlink;
 use serde::Serialize;
@@ -37,7 +37,12 @@ impl Segments {
                 let device = netlink
                     .device(name)
                     .map_err(|error| Failure::new("--device", format!("{name}: {error}")))?;
-                changes.devices.extend(device.gso_max_segs.map(|segments| (name.clone(), segments)));
+                let limit = device.gso_max_segs.map(|gso_max_segs| ChangedDevice {
+                    name: name.clone(),
+                    index: device.index,
+                    gso_max_segs,
+                });
+                changes.devices.extend(limit);
             }
         }
         Ok(changes)
@@ -48,6 +53,13 @@ impl Segments {
         if self != Self::Kernel {
             fs::write(MIN_TSO_SEGS, "1").map_err(failed("--segments", "change net.ipv4.tcp_min_tso_segs"))?;
         }
-        changes.devices.iter().try_for_each(|(device, _)| limit_segments(device, 1))
+        changes.devices.iter().try_for_each(limit_to_one)
     }
+}
+
+/// Makes segments leave a device one by one.
+pub fn limit_to_one(device: &ChangedDevice) -> Result<(), Failure> {
+    limit_segments_of(device.index, 1).map_err(|error| {
+        Failure::new(&device.name, format!("cannot limit segments sent at once to 1: {error}"))
+    })
 }

@@ -1,15 +1,21 @@
 //! Main loop of an agent: it answers `status` and `stop`, and writes statistics.
 
 use crate::kernel::Attached;
-use crate::state::StateDir;
+use crate::segments::limit_to_one;
+use crate::state::{ChangedDevice, Changes, StateDir};
 use crate::statistics::{self, Count};
 use crate::windows::Table;
 use catnip_base::{Span, Time};
 use catnip_cli::failure::{Failure, failed};
+use catnip_cli::out::print_stderr;
 use catnip_linux::clock::{Stopwatch, since_1970};
+use catnip_linux::file_lock::FileLock;
+use catnip_linux::netlink::{Device, DeviceMonitor, Netlink};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -25,7 +31,7 @@ pub struct AgentInfo {
     pub pid: u32,
     /// Marker, in the notation of the option `--mark`.
     pub mark: String,
-    /// Devices whose outgoing packets are marked.
+    /// Devices whose outgoing packets are to be marked, as asked for.
     pub devices: Vec<String>,
     /// Control group whose processes may announce documents.
     pub cgroup: PathBuf,
@@ -41,8 +47,15 @@ pub struct Status {
     /// Description of the agent.
     #[serde(flatten)]
     pub info: AgentInfo,
+    /// Devices whose outgoing packets are marked at present: none without a marker, and not those that have gone.
+    pub marked_devices: Vec<String>,
     /// Counters of the marker.
     pub statistics: Vec<Count>,
+    /// Number of times that the statistics could not be written to a file.
+    pub unwritten: u64,
+    /// Error of the latest of these times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_error: Option<String>,
     /// Error that ended the table of windows early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows_error: Option<String>,
@@ -59,8 +72,39 @@ pub struct Outputs {
     pub every: Span,
     /// File with the windows of newCWV senders, which was just created; `None` for no such file.
     pub windows: Option<(PathBuf, File)>,
+    /// Number of failed attempts to write the statistics, and the latest error.
+    pub failures: (u64, Option<String>),
 }
 
+/// What happens to an agent whose main loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It ends as it was asked to.
+    Stopped,
+    /// It is to be started again, by SIGHUP.
+    Restarts,
+}
+
+/// What an agent shows and follows while it runs.
+pub struct Agent<'a> {
+    /// Description of the agent. Its list of changes grows with devices that come back.
+    pub info: AgentInfo,
+    /// Programs of the agent in the kernel.
+    pub attached: Attached<'a>,
+    /// Changes of settings that are recorded.
+    pub changes: Changes,
+    /// True if segments leave the devices one by one.
+    pub limits_segments: bool,
+    /// Reports of devices that come and go.
+    pub monitor: DeviceMonitor,
+    /// Folder with the record of the changes.
+    pub state_dir: StateDir,
+}
+
+/// Time limit for an agent to receive a request, and to answer it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Length of the longest answer, bytes.
+const MAX_ANSWER: u64 = 1 << 20;
 /// Length of the longest request, bytes.
 const MAX_REQUEST: u64 = 64;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -79,6 +123,12 @@ impl Signals {
             .and_then(|()| SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
         caught.map(Self).map_err(|error| Failure::new("signals", error))
     }
+
+    /// Returns what the signal asks for that has been received; `None` if there is none.
+    fn ending(&self) -> Option<Ending> {
+        let signal = self.0.read_signal().ok().flatten()?;
+        Some(if signal.ssi_signo == Signal::SIGHUP as u32 { Ending::Restarts } else { Ending::Stopped })
+    }
 }
 
 /// Creates the socket of an agent in its state folder and listens there. Only root has access to the socket.
@@ -93,33 +143,42 @@ pub fn listen(state_dir: &StateDir) -> Result<UnixListener, Failure> {
 
 /// Answers requests until a request or a signal ends the agent.
 pub fn serve(
-    info: &AgentInfo,
-    attached: &Attached<'_>,
+    mut agent: Agent<'_>,
     listener: &UnixListener,
     signals: &Signals,
     mut outputs: Outputs,
-) -> Result<(), Failure> {
+) -> Result<Ending, Failure> {
     let windows = outputs.windows.take();
-    let table = windows.map(|(path, file)| Table::new(attached.window_events(), &path, file)).transpose()?;
-    let answered = answer(info, attached, listener, signals, &mut outputs, table.as_ref());
-    let written = attached.counts().and_then(|counts| outputs.write(&counts));
+    let events = agent.attached.window_events()?;
+    let table = windows.zip(events.as_ref());
+    let table = table.map(|((path, file), events)| Table::new(events, &path, file)).transpose()?;
+    let answered = answer(&mut agent, listener, signals, &mut outputs, table.as_ref());
+    let written = agent.attached.counts().map(|counts| outputs.write_or_count(&counts));
     let closed = table.map_or(Ok(()), Table::close);
-    answered.and(written).and(closed)
+    if let (count @ 1.., Some(error)) = &outputs.failures {
+        print_stderr(format_args!(
+            "warning: the statistics were not written {count} times; the last time: {error}\n"
+        ));
+    }
+    written.and(closed).and(answered)
 }
 
 fn answer(
-    info: &AgentInfo,
-    attached: &Attached<'_>,
+    agent: &mut Agent<'_>,
     listener: &UnixListener,
     signals: &Signals,
     outputs: &mut Outputs,
     table: Option<&Table<'_>>,
-) -> Result<(), Failure> {
+) -> Result<Ending, Failure> {
     let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
     let clock = Stopwatch::start();
     let mut due = Time::ZERO + outputs.every;
     loop {
-        let mut fds = vec![PollFd::new(listener, PollFlags::IN), PollFd::new(&signals.0, PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(&signals.0, PollFlags::IN),
+            PollFd::new(&agent.monitor, PollFlags::IN),
+        ];
         fds.extend(table.map(|table| PollFd::new(table.ready(), PollFlags::IN)));
         let wait = has_statistics.then(|| timespec(due.since(clock.now())));
         match poll(&mut fds, wait.as_ref()) {
@@ -130,18 +189,47 @@ fn answer(
             table.write();
         }
         if has_statistics && clock.now() >= due {
-            outputs.write(&attached.counts()?)?;
+            outputs.write_or_count(&agent.attached.counts()?);
             due = clock.now() + outputs.every;
         }
-        if fds[1].revents().contains(PollFlags::IN) {
-            return Ok(());
+        let [has_request, has_signal, has_devices] =
+            [0, 1, 2].map(|fd| fds[fd].revents().contains(PollFlags::IN));
+        drop(fds);
+        if let Some(ending) = has_signal.then(|| signals.ending()).flatten() {
+            return Ok(ending);
         }
-        if fds[0].revents().contains(PollFlags::IN)
+        if has_devices && agent.monitor.has_changed() {
+            agent.follow_devices()?;
+        }
+        if has_request
             && let Ok((stream, _)) = listener.accept()
-            && respond(stream, info, attached, table)?
+            && respond(stream, agent, outputs, table)?
         {
+            return Ok(Ending::Stopped);
+        }
+    }
+}
+
+impl Agent<'_> {
+    /// Marks the packets of devices that have come back, and limits their segments as those of the others.
+    fn follow_devices(&mut self) -> Result<(), Failure> {
+        let again = self.attached.follow_devices()?;
+        if !self.limits_segments || again.is_empty() {
             return Ok(());
         }
+        let mut netlink = Netlink::open().map_err(|error| Failure::new("--segments", error))?;
+        for name in again {
+            // A device may go again in the meantime.
+            let Ok(Device { index, gso_max_segs: Some(gso_max_segs), .. }) = netlink.device(&name) else {
+                continue;
+            };
+            let changed = ChangedDevice { name, index, gso_max_segs };
+            self.changes.devices.push(changed.clone());
+            self.state_dir.save(&self.changes)?;
+            let _ = limit_to_one(&changed);
+        }
+        self.info.changes = self.changes.describe();
+        Ok(())
     }
 }
 
@@ -153,8 +241,8 @@ fn timespec(wait: Span) -> Timespec {
 /// Answers a request. Returns true if the request ends the agent.
 fn respond(
     mut stream: UnixStream,
-    info: &AgentInfo,
-    attached: &Attached<'_>,
+    agent: &Agent<'_>,
+    outputs: &Outputs,
     table: Option<&Table<'_>>,
 ) -> Result<bool, Failure> {
     let mut command = String::new();
@@ -165,7 +253,15 @@ fn respond(
         .and_then(|()| BufReader::new((&stream).take(MAX_REQUEST)).read_line(&mut command));
     let ends = received.is_ok() && command == "stop\n";
     let windows_error = table.and_then(Table::flush);
-    let status = Status { info: info.clone(), statistics: attached.counts()?, windows_error };
+    let (unwritten, write_error) = outputs.failures.clone();
+    let status = Status {
+        info: agent.info.clone(),
+        marked_devices: agent.attached.marked_devices(),
+        statistics: agent.attached.counts()?,
+        unwritten,
+        write_error,
+        windows_error,
+    };
     if let Ok(text) = serde_json::to_vec(&status) {
         let _ = stream.write_all(&text);
     }
@@ -173,7 +269,15 @@ fn respond(
 }
 
 impl Outputs {
-    fn write(&mut self, counts: &[Count]) -> Result<(), Failure> {
+    /// Writes the statistics. A failure is counted, and ends nothing: what is marked does not depend on who looks.
+    fn write_or_count(&mut self, counts: &[Count]) {
+        if let Err(failure) = self.write(counts) {
+            self.failures = (self.failures.0 + 1, Some(failure.to_string()));
+        }
+    }
+
+    /// Writes the statistics to the files.
+    pub fn write(&mut self, counts: &[Count]) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.lines {
             #[derive(Serialize)]
             struct Line<'a> {
@@ -185,10 +289,15 @@ impl Outputs {
             file.write_all(text.as_bytes()).map_err(|error| write_failure(path, &error))?;
         }
         if let Some(path) = &self.textfile {
-            // The file is replaced atomically, so that readers always find a complete file.
-            let new = path.with_extension("new");
-            let written =
-                fs::write(&new, statistics::prometheus(counts)).and_then(|()| fs::rename(&new, path));
+            // The file is replaced atomically, so that readers always find a complete file. Other users may be able to write to its folder.
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            let readable = Permissions::from_mode(0o644);
+            let mut new = tempfile::Builder::new();
+            let new = new.prefix(".catnip-agent-").permissions(readable).tempfile_in(folder);
+            let written = new.and_then(|mut new| {
+                new.write_all(statistics::prometheus(counts).as_bytes())?;
+                new.persist(path).map_err(|error| error.error)
+            });
             written.map_err(|error| write_failure(path, &error))?;
         }
         Ok(())
@@ -199,10 +308,19 @@ fn write_failure(path: &Path, error: &io::Error) -> Failure {
     Failure::new(&path.display().to_string(), format!("cannot write it: {error}"))
 }
 
-/// Sends the request `command`, `status` or `stop`, to the agent with this state folder. Returns `None` if no agent runs there.
+/// Sends the request `command`, `status` or `stop`, to the agent with this state folder. Returns `None` if no agent runs there. Fails if an
+/// agent does not answer in time.
 pub fn request(state_dir: &StateDir, command: &str) -> Result<Option<Status>, Failure> {
-    let cannot = failed("agent", "send it a request");
-    let mut stream = match UnixStream::connect(state_dir.socket()) {
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let holder = FileLock::holder(&state_dir.lock_file());
+            let problem =
+                format!("{holder} does not answer within {} s; is it stopped?", ANSWER_TIMEOUT.as_secs());
+            Failure::new("agent", problem)
+        }
+        _ => failed("agent", "send it a request")(error),
+    };
+    let mut stream = match connect(&state_dir.socket()) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return Ok(None);
         }
@@ -212,8 +330,9 @@ pub fn request(state_dir: &StateDir, command: &str) -> Result<Option<Status>, Fa
         stream => stream.map_err(&cannot)?,
     };
     let mut text = String::new();
-    let response =
-        stream.write_all(format!("{command}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut text));
+    let response = stream
+        .write_all(format!("{command}\n").as_bytes())
+        .and_then(|()| (&stream).take(MAX_ANSWER).read_to_string(&mut text));
     match response {
         // The agent is ending.
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
@@ -225,4 +344,14 @@ pub fn request(state_dir: &StateDir, command: &str) -> Result<Option<Status>, Fa
     serde_json::from_str(&text)
         .map(Some)
         .map_err(|error| Failure::new("agent", format!("invalid response: {error}")))
+}
+
+/// Connects to a socket with a time limit for this and for what follows: an agent that is stopped accepts no connections.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, timeout, Some(ANSWER_TIMEOUT))?;
+    }
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }

@@ -3,17 +3,12 @@
 use catnip_cli::failure::Failure;
 use catnip_linux::netlink::Netlink;
 use std::fs;
+use std::io;
 use std::path::Path;
 
-/// Limits the number of segments that leave TCP at once through a device.
-pub fn limit_segments(device: &str, segments: u32) -> Result<(), Failure> {
-    let limited = Netlink::open().and_then(|mut netlink| {
-        let index = netlink.index_of(device)?;
-        netlink.set_gso_max_segs(index, segments)
-    });
-    limited.map_err(|error| {
-        Failure::new(device, format!("cannot limit segments sent at once to {segments}: {error}"))
-    })
+/// Limits the number of segments that leave TCP at once through the device with this interface index.
+pub fn limit_segments_of(index: u32, segments: u32) -> io::Result<()> {
+    Netlink::open()?.set_gso_max_segs(index, segments)
 }
 
 /// Returns the value of a kernel setting.

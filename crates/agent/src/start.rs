@@ -6,13 +6,15 @@ use catnip_agent::kernel::{
 };
 use catnip_agent::policy::{Codepoints, Policy};
 use catnip_agent::segments::Segments;
-use catnip_agent::serve::{AgentInfo, Outputs, Signals, listen, serve};
+use catnip_agent::serve::{Agent, AgentInfo, Ending, Outputs, Signals, listen, serve};
 use catnip_agent::settings::setting;
 use catnip_agent::state::{Changes, StateDir};
 use catnip_agent::windows::Table;
 use catnip_base::{Span, notation};
 use catnip_cli::failure::{Failure, failed};
 use catnip_cli::out::{print_json, print_stderr, write_failure};
+use catnip_linux::netlink::DeviceMonitor;
+use catnip_linux::sys;
 use catnip_net::Sla;
 use catnip_net::mark::{MarkerSpec, Service};
 use clap::Args;
@@ -21,6 +23,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -127,8 +130,11 @@ pub(crate) fn run(options: &Start) -> Result<u8, Failure> {
     let ended = options.attach(&setup, outputs, &state_dir);
     let cleaned = state_dir.restore(&lock);
     state_dir.remove(lock);
-    ended.and(cleaned).map(|()| 0)
+    cleaned.and(ended).map(|ending| if ending == Ending::Restarts { RESTART } else { 0 })
 }
+
+/// Exit code by which a service manager starts an agent again: that of a program which SIGHUP ends.
+const RESTART: u8 = 129;
 
 /// Starts an agent in a process without a terminal, and waits until the agent runs or has reported an error.
 fn in_background(json: bool) -> Result<u8, Failure> {
@@ -138,6 +144,7 @@ fn in_background(json: bool) -> Result<u8, Failure> {
     let program = std::env::current_exe().map_err(cannot)?;
     let mut command = Command::new(program);
     command.arg(start).args(args).args(["--foreground", "--tell-ready"]);
+    sys::without_files(&mut command);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
@@ -161,7 +168,7 @@ fn in_background(json: bool) -> Result<u8, Failure> {
 impl Start {
     /// Attaches the kernel programs, and serves requests until a request or a signal ends the agent. Changed settings are recorded in
     /// `state_dir`. The caller must restore them.
-    fn attach(&self, setup: &Setup, mut outputs: Outputs, state_dir: &StateDir) -> Result<(), Failure> {
+    fn attach(&self, setup: &Setup, mut outputs: Outputs, state_dir: &StateDir) -> Result<Ending, Failure> {
         let signals = Signals::catch()?;
         let mut memory = ObjectMemory::uninit();
         let attached = Attached::new(setup, &mut memory)?;
@@ -180,13 +187,20 @@ impl Start {
         if self.control.is_some() {
             changes.settings.push((CONTROL.into(), setting(CONTROL)?));
         }
+        let monitor = DeviceMonitor::open().map_err(failed("--device", "watch the devices"))?;
         let listener = listen(state_dir)?;
         state_dir.save(&changes)?;
         self.change(&changes)?;
-        drop_privileges(&changes)?;
+        // A folder that the agent holds could not be unmounted.
+        std::env::set_current_dir("/").map_err(failed("/", "make it the working folder"))?;
+        drop_privileges(setup.policy.mark.is_some() || !changes.devices.is_empty())?;
+        // Files that cannot be written are reported here rather than later.
+        outputs.write(&attached.counts()?)?;
         let info = self.info(setup, &attached, &changes);
         self.report_ready(&info)?;
-        serve(&info, &attached, &listener, &signals, outputs)
+        let limits_segments = self.segments == Segments::Single;
+        let agent = Agent { info, attached, changes, limits_segments, monitor, state_dir: state_dir.clone() };
+        serve(agent, &listener, &signals, outputs)
     }
 
     fn policy(&self) -> Result<Policy, Failure> {
@@ -249,13 +263,13 @@ impl Start {
 
     fn outputs(&self) -> Result<Outputs, Failure> {
         let open = |path: &PathBuf| {
-            let file = File::options()
-                .append(true)
-                .create(true)
-                .open(path)
-                .map_err(|error| write_failure(path, error))?;
+            // Other users may be able to write to its folder.
+            let mut options = File::options();
+            let options = options.append(true).create(true).custom_flags(libc::O_NOFOLLOW);
+            let file = options.open(path).map_err(|error| write_failure(path, error))?;
             Ok((path.clone(), file))
         };
+        let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| write_failure(path, error));
         let every: Span = self.every.parse().map_err(|error| Failure::new("--every", error))?;
         if every < Span::from_millis(100) {
             return Err(Failure::new("--every", format!("{every}: expected 100ms or more")));
@@ -264,7 +278,8 @@ impl Start {
         if self.windows.is_some() && self.controllers == Controllers::None {
             return Err(Failure::new("--windows", "no controllers are registered (--controllers none)"));
         }
-        Ok(Outputs { lines, textfile: self.textfile.clone(), every, windows: None })
+        let textfile = self.textfile.as_ref().map(absolute).transpose()?;
+        Ok(Outputs { lines, textfile, every, windows: None, failures: (0, None) })
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
@@ -280,19 +295,13 @@ impl Start {
     }
 
     fn info(&self, setup: &Setup, attached: &Attached<'_>, changes: &Changes) -> AgentInfo {
-        let settings = changes.settings.iter().map(|(path, before)| {
-            let name = path.strip_prefix("/proc/sys").unwrap_or(path).display().to_string();
-            format!("{} = {before}", name.replace('/', "."))
-        });
-        let devices =
-            changes.devices.iter().map(|(device, segments)| format!("{device} gso_max_segs = {segments}"));
         AgentInfo {
             pid: std::process::id(),
             mark: self.mark.clone(),
             devices: setup.devices.clone(),
             cgroup: setup.cgroup.clone(),
             controllers: attached.controllers().to_vec(),
-            changes: settings.chain(devices).collect(),
+            changes: changes.describe(),
         }
     }
 
@@ -315,10 +324,9 @@ impl Start {
     }
 }
 
-/// Drops all privileges except those needed to restore settings.
-fn drop_privileges(changes: &Changes) -> Result<(), Failure> {
-    let capabilities =
-        if changes.devices.is_empty() { CapabilitySet::empty() } else { CapabilitySet::NET_ADMIN };
+/// Drops all privileges except those needed for devices: to restore their settings, and to mark their packets again when they come back.
+fn drop_privileges(needs_devices: bool) -> Result<(), Failure> {
+    let capabilities = if needs_devices { CapabilitySet::NET_ADMIN } else { CapabilitySet::empty() };
     let sets = rustix::thread::CapabilitySets {
         effective: capabilities,
         permitted: capabilities,

@@ -1,14 +1,15 @@
 //! State of an agent in a folder below /run: its socket, its lock, and notes of the settings to restore. Each network namespace has at most
 //! one agent. The notes of a killed agent remain; the next agent, or `stop`, restores the settings from the notes.
 
-use crate::settings::limit_segments;
+use crate::settings::limit_segments_of;
 use catnip_cli::failure::{Failure, failed};
+use catnip_linux::file_lock::FileLock;
 use catnip_linux::sys::netns_cookie;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folder that contains the state folders of all agents.
@@ -17,23 +18,33 @@ const FOLDER: &str = "/run/catnip-agent";
 /// Largest number of attempts to create a folder that an ending agent may remove at the same time.
 const MAX_TRIES: u32 = 1000;
 
+/// Kernel settings that agents change, and that are restored from notes.
+pub const SETTINGS: [&str; 2] =
+    ["/proc/sys/net/ipv4/tcp_min_tso_segs", "/proc/sys/net/ipv4/tcp_congestion_control"];
+
 /// State folder of the agent of one network namespace.
 #[derive(Clone, Debug)]
 pub struct StateDir(PathBuf);
 
 /// Settings that an agent changes, with their previous values.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// Files of kernel settings, and their previous contents.
+    /// Files of kernel settings, each of `SETTINGS`, and their previous contents.
     pub settings: Vec<(PathBuf, String)>,
     /// Devices, and their previous limits on the number of segments sent at once.
-    pub devices: Vec<(String, u32)>,
+    pub devices: Vec<ChangedDevice>,
 }
 
-/// Lock of a state folder. While the lock exists, no other process can be the agent of its namespace.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
+/// Device with a changed limit on the number of segments sent at once.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct ChangedDevice {
+    /// Name at the time of the change.
+    pub name: String,
+    /// Interface index.
+    pub index: u32,
+    /// Limit before the change.
+    pub gso_max_segs: u32,
 }
 
 impl StateDir {
@@ -49,12 +60,17 @@ impl StateDir {
         self.0.join("socket")
     }
 
+    /// Returns the path of the lock, which is a [`FileLock`].
+    pub fn lock_file(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
     fn changes_file(&self) -> PathBuf {
         self.0.join("changes.json")
     }
 
     /// Locks this folder for a new agent, and restores settings that a killed agent has changed. Fails if another agent runs.
-    pub fn lock(&self) -> Result<Lock, Failure> {
+    pub fn lock(&self) -> Result<FileLock, Failure> {
         let lock = self.try_lock()?.ok_or_else(|| {
             Failure::new(
                 "start",
@@ -65,31 +81,20 @@ impl StateDir {
         Ok(lock)
     }
 
-    /// Locks this folder. Returns `None` if another process holds the lock.
-    pub fn try_lock(&self) -> Result<Option<Lock>, Failure> {
-        let (path, flags) = (self.0.join("lock"), OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC);
-        let opened = || -> std::io::Result<File> {
-            fs::create_dir_all(&self.0)?;
-            Ok(File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?))
-        };
+    /// Locks this folder, which is created if needed. Returns `None` if another process holds the lock.
+    pub fn try_lock(&self) -> Result<Option<FileLock>, Failure> {
         let mut tries = 0;
-        let file = loop {
-            match opened() {
+        loop {
+            let parent = self.0.parent().unwrap_or(Path::new("/"));
+            match create_private(parent)
+                .and_then(|()| create_private(&self.0))
+                .and_then(|()| FileLock::take(&self.lock_file()))
+            {
                 // An ending agent may remove the folder at the same time.
-                Err(error)
-                    if tries < MAX_TRIES
-                        && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) =>
-                {
-                    tries += 1;
-                }
-                result => break result.map_err(failed(FOLDER, "open a file there"))?,
+                Err(error) if tries < MAX_TRIES && error.kind() == ErrorKind::NotFound => tries += 1,
+                result => return result.map_err(failed(FOLDER, "lock a folder there")),
             }
-        };
-        // An agent that has ended in the meantime has removed the lock file.
-        let is_linked = || Some(fs::metadata(&path).ok()?.ino() == file.metadata().ok()?.ino());
-        let is_acquired =
-            flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_linked() == Some(true);
-        Ok(is_acquired.then_some(Lock { _file: file }))
+        }
     }
 
     /// Records the changes that the agent is about to make. Must be called before the settings are changed.
@@ -97,24 +102,50 @@ impl StateDir {
         let text = serde_json::to_vec(changes).map_err(|error| Failure::new(FOLDER, error))?;
         // The file is written completely or not at all.
         let (changes_file, new) = (self.changes_file(), self.0.join("changes.new"));
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &changes_file));
+        let _ = fs::remove_file(&new);
+        let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+        let written =
+            written.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &changes_file));
         written.map_err(failed(FOLDER, "write a file there"))
+    }
+
+    /// Returns the changes that [`Self::save`] has recorded; none if there is no record.
+    pub fn changes(&self) -> Result<Changes, Failure> {
+        let file = self.changes_file();
+        let text = match fs::read(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Changes::default()),
+            text => text.map_err(failed(FOLDER, "read a file there"))?,
+        };
+        let damaged = |problem: String| {
+            let advice = "restore net.ipv4.tcp_min_tso_segs (2), net.ipv4.tcp_congestion_control and gso_max_segs of the devices, and remove it";
+            Failure::new(&file.display().to_string(), format!("{problem}; {advice}"))
+        };
+        let changes: Changes = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        match changes.settings.iter().find(|(path, _)| !SETTINGS.iter().any(|known| Path::new(known) == path))
+        {
+            Some((other, _)) => {
+                Err(damaged(format!("{:?}: no setting that an agent changes", other.display().to_string())))
+            }
+            None => Ok(changes),
+        }
     }
 
     /// Restores the settings recorded by [`Self::save`], and removes all files except the lock. The argument proves that the caller holds
     /// the lock.
-    pub fn restore(&self, _: &Lock) -> Result<(), Failure> {
+    pub fn restore(&self, _: &FileLock) -> Result<(), Failure> {
         let _ = fs::remove_file(self.socket());
-        let Ok(text) = fs::read(self.changes_file()) else { return Ok(()) };
-        let changes: Changes = serde_json::from_slice(&text).unwrap_or_default();
-        changes.restore()?;
-        fs::remove_file(self.changes_file()).map_err(failed(FOLDER, "remove a file there"))
+        let _ = fs::remove_file(self.0.join("changes.new"));
+        self.changes()?.restore()?;
+        match fs::remove_file(self.changes_file()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(failed(FOLDER, "remove a file there")(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes this folder and releases the lock.
-    pub fn remove(&self, lock: Lock) {
-        // The file is removed while it is locked, so that no process locks a removed file.
-        let _ = fs::remove_file(self.0.join("lock"));
+    pub fn remove(&self, lock: FileLock) {
         drop(lock);
         let _ = fs::remove_dir(&self.0);
         // The call fails if the folder contains agents of other namespaces.
@@ -134,16 +165,51 @@ impl Changes {
                 ));
             }
         }
-        for (device, segments) in &self.devices {
-            // A device that has disappeared needs no restoration.
-            if let Err(failure) = limit_segments(device, *segments)
-                && Path::new("/sys/class/net").join(device).exists()
-            {
-                result = Err(failure);
+        for ChangedDevice { name, index, gso_max_segs } in &self.devices {
+            match limit_segments_of(*index, *gso_max_segs) {
+                // A device that has disappeared needs no restoration.
+                Err(error) if error.raw_os_error() != Some(libc::ENODEV) => {
+                    let problem = format!("cannot restore gso_max_segs = {gso_max_segs}: {error}");
+                    result = Err(Failure::new(name, problem));
+                }
+                _ => {}
             }
         }
         result
     }
+
+    /// Returns a description of each change: the setting and its previous value.
+    pub fn describe(&self) -> Vec<String> {
+        let settings = self.settings.iter().map(|(path, before)| {
+            let name = path.strip_prefix("/proc/sys").unwrap_or(path).display().to_string();
+            format!("{} = {before}", name.replace('/', "."))
+        });
+        let devices = self
+            .devices
+            .iter()
+            .map(|device| format!("{} gso_max_segs = {}", device.name, device.gso_max_segs));
+        settings.chain(devices).collect()
+    }
+}
+
+/// Creates a folder to which only this user has access, whatever the umask. One that is already there must be this user's, or that of the
+/// account of a service, to which root has access, too.
+fn create_private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    if !found.is_dir() || !(geteuid().is_root() || found.uid() == geteuid().as_raw()) {
+        return Err(io::Error::new(
+            ErrorKind::PermissionDenied,
+            format!("{} is not a folder of this user", folder.display()),
+        ));
+    }
+    if found.mode() & 0o777 != 0o700 {
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,7 +15,10 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io::{self, Error, ErrorKind};
 use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
+/// Group of the messages about devices (linux/rtnetlink.h).
+const RTMGRP_LINK: u32 = 1;
 /// Default initial receive window of Linux, segments. Routes never get a smaller one.
 const RECEIVE_WINDOW: u32 = 20;
 
@@ -267,6 +270,40 @@ impl Netlink {
                 }
             }
         }
+    }
+}
+
+/// Reports of changes of devices: that one comes, goes, or has another name or state.
+#[derive(Debug)]
+pub struct DeviceMonitor(Socket);
+
+impl DeviceMonitor {
+    /// Watches the network namespace of this thread from now on.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, RTMGRP_LINK))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Returns true if devices may have changed since the last call.
+    pub fn has_changed(&self) -> bool {
+        let mut changed = false;
+        loop {
+            match self.0.recv_from_full() {
+                Ok(_) => changed = true,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return changed,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // ENOBUFS: reports are lost.
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+impl AsFd for DeviceMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
