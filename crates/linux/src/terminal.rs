@@ -133,9 +133,8 @@ fn pass_on(ours: &OwnedFd, is_interactive: bool, reserved: bool, resized: &Signa
         let [from_command, from_end, from_signals, from_input] =
             [0, 1, 2, 3].map(|fd| fds.get(fd).is_some_and(|fd| !fd.revents().is_empty()));
         if from_command {
-            match read(ours, &mut buffer) {
-                Ok(len) => write_all(out, &buffer[..len]),
-                Err(_) => {}
+            if let Ok(len) = read(ours, &mut buffer) {
+                write_all(out, &buffer[..len]);
             }
         } else if from_end {
             return;
@@ -148,7 +147,7 @@ fn pass_on(ours: &OwnedFd, is_interactive: bool, reserved: bool, resized: &Signa
             }
         }
         if from_input {
-            match read(&input, &mut buffer) {
+            match read(input, &mut buffer) {
                 Ok(0) => reads_input = false,
                 Ok(len) => write_all(ours.as_fd(), &buffer[..len]),
                 // In the background.

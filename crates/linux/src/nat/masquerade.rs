@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lock of the table. Other users can neither create nor open it.
 const LOCK: &str = "/run/catnip-emu-nat.lock";
@@ -213,11 +213,14 @@ fn devices() -> Result<Vec<(u32, String)>, Failure> {
 }
 
 fn lock() -> Result<FileLock, Failure> {
-    let end = Instant::now() + LOCK_TIMEOUT;
+    let mut waited = Duration::ZERO;
     loop {
         match FileLock::take(Path::new(LOCK)).map_err(failed(LOCK, "lock it"))? {
             Some(lock) => return Ok(lock),
-            None if Instant::now() < end => thread::sleep(POLL_INTERVAL),
+            None if waited < LOCK_TIMEOUT => {
+                thread::sleep(POLL_INTERVAL);
+                waited += POLL_INTERVAL;
+            }
             None => {
                 let holder = FileLock::holder(Path::new(LOCK));
                 return Err(Failure::new("--nat", format!("{holder} has held {LOCK} for {LOCK_TIMEOUT:?}")));

@@ -93,7 +93,7 @@ impl Nat {
 }
 
 /// Translates the addresses of a link until standard input is closed or a signal arrives, and then reverts its changes. Prints one line on
-/// standard output, [`READY`] or the reason of a failure. A process of its own does this, so that the changes are reverted even if the
+/// standard output, `ready` or the reason of a failure. A process of its own does this, so that the changes are reverted even if the
 /// emulator is killed.
 pub fn serve(device: &str, network: IpNet) -> Result<(), Failure> {
     let stop = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
