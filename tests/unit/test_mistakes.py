@@ -159,6 +159,11 @@ MISTAKES = [
     ),
     (
         'rate = "2Mbit"',
+        'rate = "trace:/dev/zero"',
+        'link.bottleneck.rate: "trace:/dev/zero": expected a valid trace: /dev/zero: not a file',
+    ),
+    (
+        'rate = "2Mbit"',
         'rate = "trace:nothere.tr"',
         'link.bottleneck.rate: "trace:nothere.tr": expected a valid trace:',
     ),
@@ -265,7 +270,21 @@ MISTAKES = [
         '[[axis]]\nkey = "traffic.document.bytes"\nvalues = "8KB"\n',
         'axis[0].values: invalid type: string "8KB", expected a list',
     ),
+    (
+        "",
+        "".join(
+            f'[[axis]]\nkey = "{key}"\nvalues = {[f"{number}{unit}" for number in range(1, 101)]}\n'
+            for key, unit in (
+                ("traffic.document.bytes", "KB"),
+                ("link.bottleneck.rate", "Mbit"),
+                ("link.bottleneck.delay", "ms"),
+                ("tcp.rto_min", "ms"),
+            )
+        ),
+        "axis: 100000000 variants, of 4 axes; at most 100000",
+    ),
     ("", '[[variant]]\nname = "a"\n[[variant]]\nname = "a"\n', 'variant.name: "a" occurs twice'),
+    ('id = "MY-1"', 'base = "/dev/zero"\nid = "MY-1"', "base: /dev/zero: not a file, but a device or a pipe"),
     ("", "[[variant]]\n", "variant.name: every variant needs a name"),
 ]
 """Text of the scenario, its replacement (appended if the text is empty), and the start of the error."""

@@ -4,6 +4,7 @@
 
 mod error;
 mod formats;
+mod input;
 mod results;
 mod run;
 mod scenario;

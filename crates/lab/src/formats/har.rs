@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use url::Url;
@@ -52,7 +51,7 @@ pub struct HarPage {
 /// Reads a HAR, and returns the site and a summary of each page.
 pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
+    let file = crate::input::open(path).map_err(|error| InputError::new(&name, "", error))?;
     let Har { log } = read_json(&name, BufReader::new(file))?;
     convert(log).map_err(|(at, message)| InputError::new(&name, &at, message))
 }
@@ -63,7 +62,7 @@ pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
         return Ok(read_har(path)?.0);
     }
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| InputError::new(&name, "", error))?;
+    let file = crate::input::open(path).map_err(|error| InputError::new(&name, "", error))?;
     SiteFile::read(&name, BufReader::new(file))
 }
 

@@ -26,7 +26,7 @@ impl Files {
     /// Returns the text of a file that the scenario names, and records that the file belongs to the scenario.
     pub(crate) fn text(&self, file: &str) -> Result<String, String> {
         let path = self.find(Path::new(file));
-        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        crate::input::text(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Returns the paths of all files that belong to the scenario, sorted.

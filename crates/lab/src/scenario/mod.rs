@@ -20,7 +20,7 @@ use crate::scenario::kinds::Kinds;
 use crate::scenario::lint::Warning;
 use crate::scenario::plan::ScenarioFile;
 use crate::scenario::text::{one, read_table};
-use crate::{InputError, Plan};
+use crate::{InputError, Plan, input};
 use catnip_base::notation::did_you_mean;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ impl Scenario {
     /// Reads a file as [`Scenario::load`] does; the scenario may also use the custom kinds in `kinds`.
     pub fn load_with(path: &Path, kinds: &Kinds) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        let text = input::text(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_with(path, &text, kinds)
     }
 
@@ -67,7 +67,7 @@ impl Scenario {
     /// [`Scenario::text`] becomes the changed scenario, as one file.
     pub fn load_set(path: &Path, set: &[(String, String)]) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        let text = input::text(path).map_err(|error| InputError::new(&file, "", error))?;
         Self::parse_set(path, &text, set)
     }
 
@@ -105,6 +105,7 @@ impl Scenario {
         let axes = take_axes(&file, &mut base)?;
         let variants = take_variants(&file, &mut base)?;
         check_axes(&file, &variants, &axes)?;
+        check_product(&file, variants.len(), &axes)?;
         let variants = cross(variants, &axes);
         let files = Files::new(path);
         let mut plans = Vec::new();
@@ -186,10 +187,12 @@ impl Outline {
     /// Reads the outline of a file. An error gives file, key and value; errors that only a full reading detects are not reported.
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| InputError::new(&file, "", error))?;
+        let text = input::text(path).map_err(|error| InputError::new(&file, "", error))?;
         let (mut base, _) = merge_bases(path, &text)?;
         let axes = take_axes(&file, &mut base)?;
-        let variants = cross(take_variants(&file, &mut base)?, &axes);
+        let variants = take_variants(&file, &mut base)?;
+        check_product(&file, variants.len(), &axes)?;
+        let variants = cross(variants, &axes);
         let head = ["id", "title", "seeds"].into_iter();
         let head = head.filter_map(|key| base.remove(key).map(|value| (key.to_string(), value))).collect();
         let Head { id, title, seeds } =
@@ -209,6 +212,9 @@ struct Head {
 }
 
 const DEFAULT_VARIANT: &str = "default";
+
+/// Maximum number of variants of a scenario, with its axes.
+const MAX_VARIANTS: usize = 100_000;
 
 /// Maximum number of files in a chain of base scenarios; a longer chain indicates a cycle.
 const MAX_CHAIN: usize = 8;
@@ -234,7 +240,7 @@ fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputEr
             return Err(InputError::new(file, "base", format!("{}: builds on itself", at.display())));
         }
         names.push(at.clone());
-        let below = std::fs::read_to_string(&at).map_err(file_error)?;
+        let below = input::text(&at).map_err(file_error)?;
         texts.push_str(&format!("\n# {}\n{below}", at.display()));
         chain.push((at.display().to_string(), table(&at, &below)?));
         if chain.len() > MAX_CHAIN {
@@ -405,6 +411,13 @@ fn check_axes(file: &str, variants: &[Variant], axes: &[Axis]) -> Result<(), Inp
         }
     }
     Ok(())
+}
+
+/// Checks that the axes do not make more variants than a computer can hold.
+fn check_product(file: &str, variants: usize, axes: &[Axis]) -> Result<(), InputError> {
+    let product = axes.iter().fold(variants, |product, axis| product.saturating_mul(axis.values.len()));
+    let message = || format!("{product} variants, of {} axes; at most {MAX_VARIANTS}", axes.len());
+    if product > MAX_VARIANTS { Err(InputError::new(file, "axis", message())) } else { Ok(()) }
 }
 
 /// Returns true if one of two key paths is the other or leads to it.

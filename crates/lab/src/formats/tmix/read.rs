@@ -21,7 +21,7 @@ impl fmt::Display for ReadError {
 /// Reads a file of connection vectors in either form. Errors name the file and the line.
 pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
     let file_error = |message: &dyn fmt::Display| format!("{}: {message}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| file_error(&error))?;
+    let text = crate::input::text(path).map_err(|error| file_error(&error))?;
     let vectors = read(&text).map_err(|error| file_error(&error))?;
     if vectors.is_empty() { Err(file_error(&"no connections")) } else { Ok(vectors) }
 }

@@ -1,0 +1,50 @@
+//! Files that are read: of bounded length, and no devices.
+
+use std::fs::File;
+use std::io::{self, Read, Take};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// Length of the longest file that is read, bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// Opens a file for reading. A device is an error, because it may have no end, and so is a pipe that is not the standard input or one of a
+/// shell, because it may have no writer.
+pub(crate) fn open(path: &Path) -> io::Result<Take<File>> {
+    let kind = std::fs::metadata(path)?.file_type();
+    let is_of_shell = path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
+    if kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file, but a device or a pipe"));
+    }
+    Ok(File::open(path)?.take(LONGEST))
+}
+
+/// Returns the text of a file.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    let mut file = open(path)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    if file.limit() == 0 {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {} MB", LONGEST >> 20)));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_refused_before_it_is_read() {
+        for name in ["/dev/zero", "/dev/null", "/dev/urandom"] {
+            let error = text(Path::new(name)).unwrap_err().to_string();
+            assert_eq!(error, "not a file, but a device or a pipe", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_file_are_told_by_the_system() {
+        assert!(text(Path::new("/")).unwrap_err().to_string().starts_with("Is a directory"));
+        assert!(text(Path::new("/no/such/file")).unwrap_err().to_string().starts_with("No such file"));
+    }
+}
