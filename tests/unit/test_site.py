@@ -1,6 +1,7 @@
 """Tests of recorded sites: a site reads as written, and errors are one line with the cause."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def test_a_damaged_line_is_named_with_its_key_and_value(
         ('{"catnip_site": 1}\n', "nothing was recorded"),
         ('{"catnip_site": 1}\n{"method": "GET"', "line 2: not JSON"),
         ('{"catnip_site": 1}\n{"method": "GÉT"}\n', "not ASCII at byte"),
+        ('{"catnip_site": 1}\n' + "[" * 100_000, "line 2: not JSON: nested too deeply"),
     ],
 )
 def test_an_index_that_is_none_is_refused(catnip: Run, folder: Path, text: str, message: str) -> None:
@@ -195,6 +197,18 @@ def test_a_body_that_is_cut_short_is_refused(catnip: Run, folder: Path) -> None:
     refused(
         catnip, folder, "line 3: response: body: ", f"{file} is damaged: its 100 bytes have another SHA-256"
     )
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_body_or_an_index_that_may_have_no_end_is_refused(catnip: Run, folder: Path, kind: str) -> None:
+    [body] = [file for file in (folder / "bodies").iterdir() if file.read_bytes() == BINARY]
+    for file in (body, folder / site.INDEX):
+        file.unlink()
+        if kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.symlink_to("/dev/zero")
+        refused(catnip, folder, f"error: {file}: not a file")
 
 
 def test_a_folder_without_a_site_is_refused(catnip: Run, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from dns.rdatatype import RdataType
 from dns.rrset import from_text
 from mitmproxy.http import Headers, HTTPFlow, Response
 
+from catnip._core import InputError
 from catnip.base.verbosity import note
 from catnip.web.proxy import Serving, serving
 from catnip.web.site import Exchange, Origin, Site
@@ -41,9 +42,16 @@ WITHOUT_BODY = {204, 304}
 
 
 def addresses(site: Site) -> dict[str, str]:
-    """Returns the address of each host: its name if it is an address, otherwise the next one of `RANGE`."""
+    """Returns the address of each host: its name if it is an address, otherwise the next one of `RANGE`.
+
+    Raises InputError if a host has the address of the resolver, or if there are more hosts than addresses.
+    """
     hosts = list(dict.fromkeys(origin.host for origin in site.origins))
     literal = {host for host in hosts if _is_address(host)}
+    if RESOLVER in literal:
+        raise InputError(f"SITE: host {RESOLVER}: the address of a replay's DNS server")
+    if len(hosts) > RANGE.num_addresses // 2:
+        raise InputError(f"SITE: {len(hosts)} hosts: at most {RANGE.num_addresses // 2}")
     free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
     return {host: host if host in literal else next(free) for host in hosts}
 

@@ -7,7 +7,9 @@ the requests. A body is a file in `bodies`, named by the SHA-256 of its bytes. d
 import hashlib
 import ipaddress
 import json
+import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ INDEX = "site.jsonl"
 BODIES = "bodies"
 FORMAT = 1
 PORTS = {"http": 80, "https": 443}
+LONGEST = 1 << 30
+"""Length of the longest file of a site that is read, bytes."""
 
 NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*")
 """Pattern of a host name in the form that browsers request, which has no capitals."""
@@ -212,7 +216,7 @@ def read(folder: Path) -> Site:
 
 def _exchanges(folder: Path, index: Path) -> Iterator[Exchange]:
     try:
-        first, *lines = index.read_text(encoding="ascii").splitlines() or [""]
+        first, *lines = _contents(index).decode("ascii").splitlines() or [""]
     except UnicodeDecodeError as error:
         raise InputError(f"{index}: not ASCII at byte {error.start}") from error
     _Entry(f"{index}: line 1", _parsed(f"{index}: line 1", first)).check_format()
@@ -226,9 +230,22 @@ def _parsed(where: str, line: str) -> Json:
         parsed = json.loads(line)
     except ValueError as error:
         raise InputError(f"{where}: not JSON: {error}") from error
+    except RecursionError:
+        raise InputError(f"{where}: not JSON: nested too deeply") from None
     if not isinstance(parsed, dict):
         raise InputError(f"{where}: expected an object, not {line[:40]}")
     return parsed
+
+
+def _contents(file: Path) -> bytes:
+    """Returns the contents of a file. Raises InputError if it is a device or a pipe, which may have no end."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{file}: not a file")
+        if found.st_size > LONGEST:
+            raise InputError(f"{file}: {found.st_size} bytes: longer than {LONGEST >> 20} MB")
+        return opened.read()
 
 
 @dataclass(frozen=True)
@@ -294,7 +311,7 @@ class _Entry:
             raise self.error("body", "expected a SHA-256 in hexadecimal digits, or null")
         file = bodies / digest
         try:
-            body = file.read_bytes()
+            body = _contents(file)
         except FileNotFoundError as error:
             raise InputError(f"{self.where}: body: {file} is missing") from error
         if hashlib.sha256(body).hexdigest() != digest:
