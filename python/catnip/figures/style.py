@@ -92,6 +92,8 @@ ON_DARK: Mapping[str, str] = {
 
 # Matplotlib includes the font, and letters are drawn as paths, so viewers need no font.
 STYLE: dict[Any, Any] = {
+    # Names and titles are texts, also with dollar signs.
+    "text.parse_math": False,
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
