@@ -168,7 +168,7 @@ def test_what_a_killed_agent_has_left_is_told_until_it_is_restored(host: Host) -
     assert host.agent("status", code=1) == "no agent runs in this network namespace\n"
 
 
-def test_an_agent_that_is_stopped_keeps_nobody_waiting(host: Host) -> None:
+def test_an_agent_that_is_stopped_does_not_keep_its_user_waiting(host: Host) -> None:
     about = json.loads(host.agent("start", "--device", host.device, *QUIET, "--json"))
     os.kill(about["pid"], signal.SIGSTOP)
     try:
@@ -193,7 +193,7 @@ def test_devices_that_go_and_come_back_are_marked_again(host: Host) -> None:
         run(host, add)
         assert eventually(lambda: status(host)["marked_devices"] == ["d0"])
         assert eventually(lambda: segments_of(host, "d0") == 1)
-        # The SYN of a connection to nobody leaves with a mark.
+        # The SYN of a connection that is never answered leaves with a mark.
         run(host, "ip addr add 192.0.2.1/24 dev d0; ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:01 dev d0")
         run(host, "timeout 0.5 bash -c 'exec 3<>/dev/tcp/192.0.2.2/80' || true")
         counted = [(row["reason"], row["level"]) for row in status(host)["statistics"] if row["packets"]]

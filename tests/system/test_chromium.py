@@ -38,7 +38,7 @@ def command(process: int) -> bytes:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its rights up")
-def test_a_browser_that_root_starts_belongs_to_nobody_and_runs_pages_in_its_sandbox() -> None:
+def test_a_browser_that_root_starts_has_no_account_and_runs_pages_in_its_sandbox() -> None:
     assert PROGRAM is not None
     with Chromium(PROGRAM) as browser:
         browser.load("data:text/html,page", 60)

@@ -250,7 +250,7 @@ END
 
 
 def test_another_user_cannot_hold_a_link_up(machine: Machine) -> None:
-    # Everybody can lock the file of a network namespace.
+    # Each user can lock the file of a network namespace.
     script = f"""
       runuser -u {USER} -- flock --exclusive /proc/self/ns/net sh -c 'touch {{}}/held; sleep 60' & held=$!
       sleep 0.3

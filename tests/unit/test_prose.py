@@ -30,6 +30,7 @@ PERSONS = re.compile(r"\b(nobody|whoever|whomever|somebody|everybody|anybody|who
 NAME = '"nobody"'
 NAMED = {
     # The user account of Linux.
+    "tests/system/test_link_user.py",
     "tests/system/test_way_out.py",
     # The name of a variant, which is a key in crates/lab/tests/fingerprints.txt and in
     # validation/.

@@ -116,6 +116,13 @@ def test_unsafe_code_and_clocks_are_in_one_crate() -> None:
             assert all(NO_UNSAFE_CODE.search(root) for root in roots), crate
 
 
+def test_the_tests_that_the_threat_model_names_are_there() -> None:
+    named = set(re.findall(r"`([\w/]+\.(?:py|rs))`", (ROOT / "docs" / "security.md").read_text()))
+    known = {path.as_posix() for folder in ("tests", "crates") for path in (ROOT / folder).rglob("*.*")}
+    assert len(named) > 5
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in known)} == set()
+
+
 def test_the_architecture_lists_the_crates_from_the_bottom_up() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
     assert listed == " ".join(LAYERS).split()

@@ -122,7 +122,7 @@ fn pass_on(ours: &OwnedFd, is_interactive: bool, reserved: bool, resized: &Signa
             PollFd::new(ended, PollFlags::IN),
             PollFd::new(resized, PollFlags::IN),
         ];
-        // An end of the input that nobody reads would be reported again and again.
+        // An end of the input that is not read would be reported again and again.
         fds.extend((reads_input && !pauses).then(|| PollFd::new(&input, PollFlags::IN)));
         let limit = BACKGROUND_INTERVAL.try_into().ok().filter(|_| pauses);
         match poll(&mut fds, limit.as_ref()) {
