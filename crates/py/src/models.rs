@@ -7,6 +7,8 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of values below which starting a thread takes more time than it saves.
 const VALUES_PER_THREAD: usize = 4096;
@@ -124,18 +126,28 @@ fn share(len: usize) -> usize {
     len.div_ceil(threads).max(VALUES_PER_THREAD)
 }
 
-/// Runs the tasks in parallel, the first task in the current thread. Returns the error of the first task in order that has failed.
+/// Runs the tasks in parallel, in the current thread and in one more for each further task, if the system has them. Returns the error of the
+/// first task in order that has failed.
 fn in_parallel<E: Send>(tasks: impl Iterator<Item = impl FnOnce() -> Result<(), E> + Send>) -> Result<(), E> {
-    std::thread::scope(|scope| {
-        let mut tasks = tasks;
-        let first = tasks.next();
-        let others: Vec<_> = tasks.map(|task| scope.spawn(task)).collect();
-        let mut result = first.map_or(Ok(()), |task| task());
-        for other in others {
-            let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result = result.and(other);
+    let tasks: Vec<_> = tasks.map(|task| Mutex::new(Some(task))).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failures = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(number) else { return failures };
+            let task = task.lock().ok().and_then(|mut task| task.take());
+            failures.extend(task.and_then(|task| task().err()).map(|error| (number, error)));
         }
-        result
+    };
+    std::thread::scope(|scope| {
+        let thread = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..tasks.len()).map_while(thread).collect();
+        let mut failures = work();
+        for other in others {
+            failures.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        failures.into_iter().min_by_key(|(number, _)| *number).map_or(Ok(()), |(_, error)| Err(error))
     })
 }
 

@@ -31,7 +31,9 @@ from catnip.store.runs import Progress, Rows
 from catnip.store.tables import COLUMNS, TABLES, CodedColumn, CodedTable, Column, Table
 
 ROW_GROUP = 1 << 20
-QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""A machine may have no thread left, and parts of runs are short."""
+QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 CERTIFICATE = "certificate.json"
 """Name of the file with the requested and the actual behaviour of an emulation's links and hosts."""
 LONGEST_TEXT = 1 << 18
@@ -363,8 +365,12 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_arrow(path: Path) -> pa.Table:
-    with _opened(path) as file:
-        return pa.ipc.open_file(file).read_all()
+    """Returns a stored table. Raises InputError if it cannot be read, also for want of a thread."""
+    try:
+        with _opened(path) as file:
+            return pa.ipc.open_file(file, options=IN_THIS_THREAD).read_all()
+    except pa.ArrowException as error:
+        raise InputError(f"--out: {path}: {' '.join(str(error).split())}") from None
 
 
 def _opened(path: Path) -> pa.OSFile:

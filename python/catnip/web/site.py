@@ -238,7 +238,7 @@ def _parsed(where: str, line: str) -> Json:
 
 
 def _contents(file: Path) -> bytes:
-    """Returns the contents of a file. Raises InputError if it is a device or a pipe, which may have no end."""
+    """Returns the contents of a file. Raises InputError if it may have no end: a device or a pipe."""
     with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
         found = os.fstat(opened.fileno())
         if not stat.S_ISREG(found.st_mode):

@@ -55,7 +55,7 @@ pub fn run_all(
     if let Some(reason) = memory::shortage(largest.saturating_mul(threads as u64)) {
         return Err(memory_error(format!("{threads} runs in parallel: {reason}; try --threads 1")));
     }
-    let mut is_short = false;
+    let (mut is_short, mut no_thread) = (false, None);
     // Short runs are executed in batches, since a message for each of them would take longer than the run.
     let size = (jobs.len() / (threads * BATCHES_PER_THREAD)).clamp(1, LARGEST_BATCH);
     let batches: Vec<&[(usize, u64)]> = jobs.chunks(size).collect();
@@ -64,10 +64,10 @@ pub fn run_all(
     let mut finished = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
-        for _ in 0..threads {
+        for started in 0..threads {
             let (sender, batches, plans) = (sender.clone(), &batches, &plans);
             let (next, stopped) = (&next, &stopped);
-            scope.spawn(move || {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let mut memory = Memory::default();
                 let mut should_continue = || !stopped.load(Ordering::Relaxed);
                 while let Some((number, batch)) = claim(next, batches) {
@@ -82,6 +82,11 @@ pub fn run_all(
                     }
                 }
             });
+            if let Err(error) = thread {
+                // With fewer threads the runs take longer; with none they would not begin.
+                no_thread = (started == 0).then_some(error);
+                break;
+            }
         }
         drop(sender);
         loop {
@@ -100,6 +105,10 @@ pub fn run_all(
             }
         }
     });
+    if let Some(error) = no_thread {
+        let file = scenario.path.display().to_string();
+        return Err(InputError::new(&file, "threads", format!("no thread can be started: {error}")));
+    }
     if is_short {
         let message = format!("out of memory after {finished} of {} runs; ", jobs.len());
         return Err(memory_error(
