@@ -4,12 +4,12 @@
 use crate::settings::limit_segments_of;
 use catnip_cli::failure::{Failure, failed};
 use catnip_linux::file_lock::FileLock;
+use catnip_linux::private_folder;
 use catnip_linux::sys::netns_cookie;
-use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Folder that contains the state folders of all agents.
@@ -86,8 +86,8 @@ impl StateDir {
         let mut tries = 0;
         loop {
             let parent = self.0.parent().unwrap_or(Path::new("/"));
-            match create_private(parent)
-                .and_then(|()| create_private(&self.0))
+            match private_folder::create(parent)
+                .and_then(|()| private_folder::create(&self.0))
                 .and_then(|()| FileLock::take(&self.lock_file()))
             {
                 // An ending agent may remove the folder at the same time.
@@ -190,26 +190,6 @@ impl Changes {
             .map(|device| format!("{} gso_max_segs = {}", device.name, device.gso_max_segs));
         settings.chain(devices).collect()
     }
-}
-
-/// Creates a folder to which only this user has access, whatever the umask. One that is already there must be this user's, or that of the
-/// account of a service, to which root has access, too.
-fn create_private(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(folder)?;
-    if !found.is_dir() || !(geteuid().is_root() || found.uid() == geteuid().as_raw()) {
-        return Err(io::Error::new(
-            ErrorKind::PermissionDenied,
-            format!("{} is not a folder of this user", folder.display()),
-        ));
-    }
-    if found.mode() & 0o777 != 0o700 {
-        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Changes of a running link: scheduled in advance, or requested by `catnip link set`.
 
-use catnip_linux::clock::Clock;
+use catnip_linux::clock::{Clock, Stopwatch};
+use catnip_linux::private_folder;
+use catnip_linux::sys;
 
 use crate::datapath::frames::ExternalHosts;
 use crate::datapath::gateways::Emulator;
@@ -14,19 +16,21 @@ use rustix::process::geteuid;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Prefix of the name of the abstract socket on which a running link accepts change requests. The process ID of the emulator follows.
+/// Prefix of the name of the abstract socket on which a running link accepts change requests. The process ID of the emulator follows. Links
+/// of root have a socket in root's folder instead.
 const SOCKET_NAME: &str = "catnip-emu link ";
 const DONE: &str = "done";
-/// Time limit for receiving a change request.
+/// Time limit for receiving a whole change request, and for a whole answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest change request, bytes.
+/// Longest change request and longest answer, bytes.
 const MAX_REQUEST: usize = 1 << 16;
 
 /// Specification of a running link, to which changes in text form can be applied.
@@ -55,6 +59,8 @@ pub struct Control {
     /// Scheduled changes in order of time.
     schedule: VecDeque<(Time, String)>,
     listener: Option<UnixListener>,
+    /// Socket of a link of root, which is removed at the end.
+    socket_file: Option<PathBuf>,
     /// Socket over which the listening thread sends change requests and receives their results; `None` if requests are not accepted.
     requests: Option<UnixStream>,
     changes: Vec<AppliedChange>,
@@ -70,15 +76,24 @@ impl Control {
     ) -> Self {
         schedule.sort_by_key(|(at, _)| *at);
         let schedule = schedule.into_iter().map(|(at, change)| (Time::ZERO + at, change)).collect();
-        Self { adjust, seed, wires, schedule, listener: None, requests: None, changes: Vec::new() }
+        let (listener, socket_file, requests) = (None, None, None);
+        Self { adjust, seed, wires, schedule, listener, socket_file, requests, changes: Vec::new() }
     }
 
-    /// Binds the abstract socket for change requests in the network namespace of this thread.
+    /// Binds the socket for change requests in the network namespace of this thread. Errors are ignored, because a link that accepts no
+    /// requests is still usable.
     pub(crate) fn bind(&mut self) {
-        let name = format!("{SOCKET_NAME}{}", std::process::id());
-        let address = SocketAddr::from_abstract_name(name);
-        // Errors are ignored, because a link that accepts no requests is still usable.
-        self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
+        let process = std::process::id();
+        if let Some(file) = socket_prefix().map(|prefix| PathBuf::from(format!("{prefix}{process}"))) {
+            private_folder::clean();
+            let _ = fs::remove_file(&file);
+            self.listener = UnixListener::bind(&file).ok();
+            self.socket_file = self.listener.is_some().then_some(file);
+        }
+        if self.listener.is_none() {
+            let address = SocketAddr::from_abstract_name(format!("{SOCKET_NAME}{process}"));
+            self.listener = address.and_then(|address| UnixListener::bind_addr(&address)).ok();
+        }
     }
 
     /// Starts a thread that accepts change requests, so that a slow client does not delay packets.
@@ -166,40 +181,113 @@ impl Control {
     }
 }
 
-/// Requests a change of the link that the process `process` emulates. `None` means the only running link in this network namespace.
-pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure> {
-    let process = process.map_or_else(only_link, Ok)?;
-    let no_link = |error: io::Error| {
-        Failure::new("--link", format!("no link of process {process} in this network namespace ({error})"))
-    };
-    let address = SocketAddr::from_abstract_name(format!("{SOCKET_NAME}{process}")).map_err(no_link)?;
-    let link = UnixStream::connect_addr(&address).map_err(no_link)?;
-    let mut response = String::new();
-    writeln!(&link, "{change}")
-        .and_then(|()| BufReader::new(&link).read_line(&mut response))
-        .map_err(no_link)?;
-    match response.trim() {
-        DONE => Ok(()),
-        "" => Err(Failure::new("--link", format!("process {process} belongs to another user, or has ended"))),
-        message => Err(Failure { message: message.into(), code: 2 }),
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = self.socket_file.as_ref().map(fs::remove_file);
     }
 }
 
-/// Returns the process ID of the only running link in this network namespace. Returns an error if there are several or none.
-fn only_link() -> Result<u32, Failure> {
-    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let name = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
-    let mut found: Vec<u32> = sockets.lines().filter_map(name).collect();
-    found.sort_unstable();
-    found.dedup();
-    match found[..] {
-        [one] => Ok(one),
-        [] => Err(Failure::new("--link", "no running link was started in this network namespace")),
-        _ => Err(Failure::new(
-            "--link",
-            format!("several links in this network namespace; specify one of {found:?}"),
-        )),
+/// Requests a change of the link that the process `process` emulates. `None` means the only running link in this network namespace: of this
+/// user, or, for root, of all users if root has none.
+pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure> {
+    let mut links = links();
+    match process {
+        Some(process) => links.retain(|link| link.process == process),
+        None if links.iter().any(|link| link.is_own) => links.retain(|link| link.is_own),
+        None => {}
     }
+    let link = match &links[..] {
+        [link] => link,
+        [] => {
+            let what =
+                process.map_or("no running link".into(), |process| format!("no link of process {process}"));
+            let problem = format!("{what} was started by this user in this network namespace");
+            return Err(Failure::new("--link", problem));
+        }
+        several => {
+            let mut processes: Vec<u32> = several.iter().map(|link| link.process).collect();
+            processes.sort_unstable();
+            let problem = format!("several links in this network namespace; specify one of {processes:?}");
+            return Err(Failure::new("--link", problem));
+        }
+    };
+    let process = link.process;
+    let no_answer = |error| Failure::new("--link", format!("process {process} does not answer ({error})"));
+    let response = writeln!(&link.socket, "{change}").and_then(|()| line(&link.socket)).map_err(no_answer)?;
+    match response.trim() {
+        DONE => Ok(()),
+        "" => Err(Failure::new("--link", format!("process {process} belongs to another user, or has ended"))),
+        // What comes from another process is printed without control characters.
+        message => Err(Failure { message: message.replace(char::is_control, " "), code: 2 }),
+    }
+}
+
+/// Running link whose user this process may be.
+struct Link {
+    process: u32,
+    socket: UnixStream,
+    is_own: bool,
+}
+
+/// Returns the running links of this network namespace that this user may change: those whose socket belongs to this user or, for root, to
+/// any user.
+fn links() -> Vec<Link> {
+    let abstract_names = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let process = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
+    let abstract_address =
+        |process: &u32| SocketAddr::from_abstract_name(format!("{SOCKET_NAME}{process}")).ok();
+    let by_name = abstract_names
+        .lines()
+        .filter_map(process)
+        .filter_map(|process| Some((process, abstract_address(&process)?)));
+    let prefix = socket_prefix();
+    let files = prefix.iter().flat_map(|_| fs::read_dir(private_folder::OF_LINKS)).flatten().flatten();
+    let by_file = files.filter_map(|file| {
+        let path = file.path();
+        let process = path.to_str()?.strip_prefix(prefix.as_deref()?)?.parse().ok()?;
+        Some((process, SocketAddr::from_pathname(&path).ok()?))
+    });
+    let mut found: Vec<Link> = Vec::new();
+    for (process, address) in by_file.chain(by_name) {
+        let Ok(socket) = UnixStream::connect_addr(&address) else { continue };
+        let Ok(peer) = socket_peercred(&socket) else { continue };
+        let is_own = peer.uid == geteuid();
+        // A name says nothing of who has taken it. The socket of an accepted connection is listed by the same name as that of the link.
+        let is_link = peer.pid.as_raw_nonzero().get() as u32 == process
+            && !found.iter().any(|link| link.process == process);
+        if is_link && (is_own || geteuid().is_root()) {
+            found.push(Link { process, socket, is_own });
+        }
+    }
+    found
+}
+
+/// Returns the paths of the sockets of root's links in this network namespace, without the process ID; `None` for other users.
+fn socket_prefix() -> Option<String> {
+    let folder = Path::new(private_folder::OF_LINKS);
+    let is_usable = geteuid().is_root() && private_folder::create(folder).is_ok();
+    let cookie = sys::netns_cookie().ok().filter(|_| is_usable)?;
+    Some(format!("{}/{cookie}-", folder.display()))
+}
+
+/// Reads a line within `REQUEST_TIMEOUT`, however slowly it comes; it ends early if it is longer than `MAX_REQUEST`.
+fn line(from: &UnixStream) -> io::Result<String> {
+    let stopwatch = Stopwatch::start();
+    let mut text = Vec::new();
+    while text.len() < MAX_REQUEST && text.last() != Some(&b'\n') {
+        let elapsed = stopwatch.now().since(Time::ZERO).as_nanos();
+        let left = REQUEST_TIMEOUT.saturating_sub(Duration::from_nanos(elapsed));
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        from.set_read_timeout(Some(left))?;
+        let mut some = [0; 256];
+        match (&*from).read(&mut some)? {
+            0 => break,
+            len => text.extend_from_slice(&some[..len]),
+        }
+    }
+    String::from_utf8(text).map_err(|_| ErrorKind::InvalidData.into())
 }
 
 /// Forwards the change request of a client to the emulator, and the result to the client. Ignores clients without permission. Returns an
@@ -214,12 +302,13 @@ fn forward_request(client: &UnixStream, emulator: &UnixStream) -> io::Result<()>
 }
 
 /// Reads the change request of a client. Returns `None` if the client belongs neither to the user of the link nor to root, or if it sends
-/// no request.
+/// no request in time.
 fn request(client: &UnixStream) -> Option<String> {
     let user = socket_peercred(client).ok()?.uid;
-    client.set_read_timeout(Some(REQUEST_TIMEOUT)).ok()?;
-    let mut change = String::new();
-    let len = BufReader::new(io::Read::take(client, MAX_REQUEST as u64)).read_line(&mut change).ok()?;
-    let is_permitted = user == geteuid() || user.is_root();
-    (is_permitted && len > 0).then(|| change.trim().replace(['\n', '\r'], " "))
+    if user != geteuid() && !user.is_root() {
+        return None;
+    }
+    client.set_write_timeout(Some(REQUEST_TIMEOUT)).ok()?;
+    let change = line(client).ok()?;
+    (!change.is_empty()).then(|| change.trim().replace(['\n', '\r'], " "))
 }

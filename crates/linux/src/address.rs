@@ -2,11 +2,16 @@
 //! like links: a link inside another link uses a part of the outer link's block. One route per link therefore leads to all links inside it,
 //! without address translation.
 
+use crate::file_lock::FileLock;
+use crate::private_folder;
+use crate::sys::netns_cookie;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use rustix::process::geteuid;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
 
 const SPACE: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 const SPACE_PREFIX: u8 = 10;
@@ -28,7 +33,12 @@ pub struct Block {
 
 /// Reservation of a [`Block`]: no other link of the same network namespace uses the block until this value is dropped.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "closed when dropped")] UnixListener);
+pub enum Claim {
+    /// Lock of a file in root's folder.
+    Locked(FileLock),
+    /// Abstract socket.
+    Bound(UnixListener),
+}
 
 impl Block {
     /// Returns the IPv4 and IPv6 addresses of the link's outside end, in the namespace from which the link was started. The prefixes span
@@ -91,8 +101,8 @@ impl Block {
         let free = blocks.into_iter().filter(is_free);
         for block in free {
             match claim(block) {
-                Ok(claim) => return Ok((block, claim)),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Ok(Some(claim)) => return Ok((block, claim)),
+                Ok(None) => {}
                 Err(_) => return Err("Unix sockets are not available in this namespace"),
             }
         }
@@ -100,10 +110,21 @@ impl Block {
     }
 }
 
-/// Reserves a block by an abstract Unix socket. Such a socket belongs to one network namespace and vanishes with its process.
-fn claim(block: Block) -> io::Result<Claim> {
-    let name = format!("catnip-emu {}", Ipv4Addr::from_bits(block.base));
-    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?).map(Claim)
+/// Reserves a block. Returns `None` if another link has it.
+///
+/// Links of root take names that other users cannot take. Links of other users, and of the root of a user namespace without access to /run,
+/// have network namespaces of their own, and take an abstract socket, which belongs to one namespace and vanishes with its process.
+fn claim(block: Block) -> io::Result<Option<Claim>> {
+    let base = Ipv4Addr::from_bits(block.base);
+    let folder = Path::new(private_folder::OF_LINKS);
+    if geteuid().is_root() && private_folder::create(folder).is_ok() {
+        let lock = folder.join(format!("{}-{base}", netns_cookie()?));
+        return Ok(FileLock::take(&lock)?.map(Claim::Locked));
+    }
+    match UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("catnip-emu {base}"))?) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        bound => Ok(Some(Claim::Bound(bound?))),
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub mod nat;
 pub mod netlink;
 #[cfg(feature = "host")]
 pub mod pid_namespace;
+#[cfg(feature = "host")]
+pub mod private_folder;
 pub mod socket_option;
 #[cfg(feature = "host")]
 pub mod sys;

@@ -362,7 +362,7 @@ fn a_link_changes_at_its_time_and_when_somebody_asks_who_may() {
             link.id()
         );
         let output = Command::new("sh").args(["-c", &format!("{other} delay=1s")]).output().unwrap();
-        assert!(text(&output.stderr).contains("belongs to another user"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("was started by this user"), "{}", text(&output.stderr));
     }
     sys::kill(link.id(), libc::SIGTERM).unwrap();
     link.wait().unwrap();
