@@ -62,6 +62,11 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"not a thousand bytes")
             self.close_connection = True
+        elif path == "/large":
+            self.send_response(200)
+            self.send_header("Content-Length", "200000000")
+            self.end_headers()
+            self.close_connection = True
         elif path == "/nothing":
             self.answer(b"", {}, 204)
         else:

@@ -163,6 +163,28 @@ def test_what_is_not_whole_is_not_kept_and_told(tmp_path: Path) -> None:
     assert "1 responses from 1 origins" in ended.stderr
 
 
+def test_a_client_without_the_proxys_password_is_refused_and_leaves_no_trace(tmp_path: Path) -> None:
+    code = "curl -s -o /dev/null --proxy $(echo $CATNIP_PROXY | sed 's|//.*@|//|') -w"
+    script = (
+        f"{code} '%{{http_code}} ' http://{WWW}/items; {code} '%{{http_connect}} ' https://{WWW}/; "
+        f"curl -s -o page.gz https://{WWW}/"
+    )
+    ended = at_origins(tmp_path, *CATNIP, "record", "site", "--json", "--", "sh", "-c", script)
+    assert ended.returncode == 0 and ended.stderr.startswith("407 407 "), ended.stderr
+    printed = json.loads(ended.stdout)
+    assert (printed["exchanges"], printed["not_recorded"]) == (1, [])
+    assert "catnip:" not in (tmp_path / "site" / site.INDEX).read_text()
+
+
+def test_a_body_that_is_too_large_is_not_recorded_and_told(tmp_path: Path) -> None:
+    script = f"curl -s -o large https://{WWW}/large; curl -s -o page.gz https://{WWW}/"
+    ended = at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-c", script)
+    assert ended.returncode == 0, ended.stderr
+    [line] = [line for line in ended.stderr.splitlines() if line.startswith("not recorded: ")]
+    assert line == f"not recorded: GET https://{WWW}/large: a body of more than 100 MB"
+    assert len(site.read(tmp_path / "site").exchanges) == 1
+
+
 def test_a_server_that_nobody_vouches_for_is_not_recorded(tmp_path: Path) -> None:
     ended = at_origins(
         tmp_path,

@@ -98,7 +98,9 @@ def record(
     command exits; without a command, until Ctrl-C.
 
     The environment of the command contains the proxy in http_proxy, https_proxy and CATNIP_PROXY, and the CA
-    certificate in SSL_CERT_FILE, CURL_CA_BUNDLE and similar variables, and in CATNIP_CA. Chromium trusts the
+    certificate in SSL_CERT_FILE, CURL_CA_BUNDLE and similar variables, and in CATNIP_CA. The address of the
+    proxy has a password, without which other users of the machine are refused. Bodies of more than 100 MB,
+    and of more than 1 GB in total, are not recorded. Chromium trusts the
     CA by --ignore-certificate-errors-spki-list=$CATNIP_CA_PIN. Servers are verified with the CAs of Mozilla,
     or those in $SSL_CERT_FILE. Incomplete responses are reported and not recorded.
 
@@ -254,7 +256,7 @@ async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[
 
     recorder = Recorder()
     async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:
-        environment = {**proxy.environment(), **_through(*proxy.addresses[0])}
+        environment = {**proxy.environment(), **_through(*proxy.addresses[0], proxy.login)}
         if not command:
             _print_notes(
                 [f"{name}={environment[name]}" for name in ("CATNIP_PROXY", "CATNIP_CA", "CATNIP_CA_PIN")]
@@ -276,9 +278,9 @@ def _cannot_run(code: int, reason: str) -> click.exceptions.Exit:
     return click.exceptions.Exit(code)
 
 
-def _through(host: str, port: int) -> dict[str, str]:
+def _through(host: str, port: int, login: str | None) -> dict[str, str]:
     """Returns the environment variables that make commands use the proxy at this host and port."""
-    url = f"http://{host}:{port}"
+    url = f"http://{login}@{host}:{port}" if login else f"http://{host}:{port}"
     # Some programs read the lower-case variables, others the upper-case variables.
     names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
     return {"CATNIP_PROXY": url, **dict.fromkeys(names, url), "no_proxy": "", "NO_PROXY": ""}

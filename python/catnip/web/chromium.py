@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 FLAGS = [
     "--headless",
@@ -62,12 +63,23 @@ class Chromium:
     """Headless browser with a new profile; for use in `with`, which removes the profile at the end.
 
     A browser that root starts belongs to a user without an account. Pages run in the browser's sandbox, if
-    `has_sandbox`. Raises RuntimeError if no such user is possible.
+    `has_sandbox`. `login` is the name and the password for a proxy that asks for them. Raises RuntimeError if
+    no such user is possible.
     """
 
-    def __init__(self, program: str, flags: Sequence[str] = (), *, has_sandbox: bool = True) -> None:
+    def __init__(
+        self,
+        program: str,
+        flags: Sequence[str] = (),
+        *,
+        has_sandbox: bool = True,
+        login: tuple[str, str] | None = None,
+    ) -> None:
         self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
         command = [*_without_privileges(self._profile), program, *FLAGS]
+        self._login = login
+        self._not_awaited: set[int] = set()
+        """Numbers of the calls whose answers nothing waits for."""
         self._buffer = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
@@ -143,6 +155,8 @@ class Chromium:
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in domains:
             self._call(f"{domain}.enable", session)
+        if self._login is not None:
+            self._call("Fetch.enable", session, handleAuthRequests=True)
         self._events.clear()
         deadline = time.monotonic() + timeout_s
         failed = self._call("Page.navigate", session, timeout_s, url=url).get("errorText")
@@ -152,16 +166,20 @@ class Chromium:
             self._events.append(self._message(deadline))
         return context, session
 
-    def _call(self, method: str, session: str | None = None, timeout_s: float = 30, **parameters: Any) -> Any:
+    def _send(self, method: str, session: str | None, parameters: Mapping[str, Any]) -> None:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         os.write(self._write, json.dumps(message).encode() + b"\0")
+
+    def _call(self, method: str, session: str | None = None, timeout_s: float = 30, **parameters: Any) -> Any:
+        self._send(method, session, parameters)
+        number = self._number
         deadline = time.monotonic() + timeout_s
         while True:
             answer = self._message(deadline)
-            if answer.get("id") == self._number:
+            if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
@@ -169,6 +187,33 @@ class Chromium:
                 self._events.append(answer)
 
     def _message(self, deadline: float) -> dict[str, Any]:
+        """Returns the next message of the browser, after it has been let through to the proxy if it asks."""
+        while self._lets_through(message := self._next(deadline)):
+            pass
+        return message
+
+    def _lets_through(self, event: Mapping[str, Any]) -> bool:
+        """Answers an event that holds a request up until it is answered; returns false for another event."""
+        if event.get("id") in self._not_awaited:
+            self._not_awaited.remove(event["id"])
+            return True
+        method, session = event.get("method"), event.get("sessionId")
+        if method not in ("Fetch.requestPaused", "Fetch.authRequired") or self._login is None:
+            return False
+        answer: dict[str, Any] = {"requestId": event["params"]["requestId"]}
+        if method == "Fetch.requestPaused":
+            self._send("Fetch.continueRequest", session, answer)
+            self._not_awaited.add(self._number)
+            return True
+        name, password = self._login
+        is_proxy = event["params"]["authChallenge"].get("source") == "Proxy"
+        credentials = {"response": "ProvideCredentials", "username": name, "password": password}
+        answer["authChallengeResponse"] = credentials if is_proxy else {"response": "Default"}
+        self._send("Fetch.continueWithAuth", session, answer)
+        self._not_awaited.add(self._number)
+        return True
+
+    def _next(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._read], [], [], left)[0]:
@@ -216,8 +261,19 @@ def find(name: str) -> str | None:
 
 def flags_of(environment: Mapping[str, str]) -> list[str]:
     """Returns browser flags for the proxy and certificate authority that the environment names."""
-    flags = {"--proxy-server": "CATNIP_PROXY", "--ignore-certificate-errors-spki-list": "CATNIP_CA_PIN"}
-    return [f"{flag}={environment[name]}" for flag, name in flags.items() if name in environment]
+    flags = []
+    if "CATNIP_PROXY" in environment:
+        proxy = urlsplit(environment["CATNIP_PROXY"])
+        flags.append(f"--proxy-server={proxy.scheme}://{proxy.hostname}:{proxy.port}")
+    if "CATNIP_CA_PIN" in environment:
+        flags.append(f"--ignore-certificate-errors-spki-list={environment['CATNIP_CA_PIN']}")
+    return flags
+
+
+def login_of(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """Returns name and password of the proxy that the environment names; None if it has none."""
+    proxy = urlsplit(environment.get("CATNIP_PROXY", ""))
+    return (proxy.username, proxy.password) if proxy.username and proxy.password else None
 
 
 def main() -> int:
@@ -234,7 +290,8 @@ def main() -> int:
         program = find("chromium")
         if program is None:
             raise RuntimeError("chromium: not found; install it (apt install chromium)")
-        with Chromium(program, flags_of(os.environ), has_sandbox=not options.no_sandbox) as browser:
+        flags, login = flags_of(os.environ), login_of(os.environ)
+        with Chromium(program, flags, has_sandbox=not options.no_sandbox, login=login) as browser:
             if options.settle:
                 browser.record(options.url, options.longest_s)
             else:

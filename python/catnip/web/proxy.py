@@ -18,6 +18,7 @@ from mitmproxy.addons.anticache import AntiCache
 from mitmproxy.addons.core import Core
 from mitmproxy.addons.disable_h2c import DisableH2C
 from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.addons.proxyauth import ProxyAuth
 from mitmproxy.addons.proxyserver import Proxyserver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.exceptions import OptionsError
@@ -42,6 +43,8 @@ class Serving:
     addresses: Sequence[tuple[str, int]]
     authority: Path
     """File with the certificate of the servers' authority, whose key is deleted when the servers end."""
+    login: str | None = None
+    """Name and password that a proxy asks for, `NAME:PASSWORD`."""
 
     @property
     def pin(self) -> str:
@@ -56,8 +59,13 @@ class Serving:
 
 
 @asynccontextmanager
-async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, Any]) -> AsyncIterator[Serving]:
-    """Runs servers in mitmproxy's modes `modes` during the block; `addon` handles their exchanges."""
+async def serving(
+    modes: Sequence[str], addon: object, settings: Mapping[str, Any], login: str | None = None
+) -> AsyncIterator[Serving]:
+    """Runs servers in mitmproxy's modes `modes` during the block; `addon` handles their exchanges.
+
+    With a `login`, `NAME:PASSWORD`, a proxy serves only clients that have it.
+    """
     logger = logging.getLogger("mitmproxy")
     notes = _Notes()
     logger.addHandler(notes)
@@ -70,10 +78,11 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
         master = Master(Options(confdir=str(keys), mode=list(modes)))
         server = Proxyserver()
         try:
-            # `addon` comes before the library's addons, because it may have the response.
-            master.addons.add(_Running(running), addon, Core(), AntiCache(), server)
+            # `addon` comes before the library's addons, because it may have the response, but after the one
+            # that refuses a client.
+            master.addons.add(_Running(running), ProxyAuth(), addon, Core(), AntiCache(), server)
             master.addons.add(NextLayer(), TlsConfig(), DisableH2C())
-            master.options.update(**settings)
+            master.options.update(**settings, proxyauth=login)
         except OptionsError as error:
             raise InputError(str(error)) from error
         task = asyncio.create_task(master.run())
@@ -85,7 +94,7 @@ async def serving(modes: Sequence[str], addon: object, settings: Mapping[str, An
                     raise InputError(str(getattr(reason, "strerror", None) or reason))
             authority = folder / "ca.pem"
             shutil.copy(keys / CREATED, authority)
-            yield Serving([address[:2] for address in server.listen_addrs()], authority)
+            yield Serving([address[:2] for address in server.listen_addrs()], authority, login)
         finally:
             master.shutdown()
             with suppress(asyncio.CancelledError):

@@ -1,6 +1,7 @@
 """Recorder of a site: an addon that makes mitmproxy store all exchanges that it forwards."""
 
 import re
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,6 +14,12 @@ from catnip.web.site import Exchange, Headers, Request, Response, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
 """Headers of requests that identify the user; they are not recorded, because a replay does not need them."""
+LARGEST_BODY = "100m"
+"""Size of the largest body that is recorded, in mitmproxy's notation."""
+REFUSED = 407
+"""Status of the proxy's answer to a client without its password."""
+MAX_RECORDED = 1 << 30
+"""Largest total size of the recorded bodies, which are in memory until the end, bytes."""
 
 
 class Recorder:
@@ -21,6 +28,7 @@ class Recorder:
     def __init__(self) -> None:
         self._begun: dict[str, Exchange | None] = {}
         self._lost: dict[str, str] = {}
+        self._recorded_bytes = 0
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -34,6 +42,9 @@ class Recorder:
 
     def requestheaders(self, flow: HTTPFlow) -> None:
         """Registers a request; it counts as incomplete until `response` is called for it."""
+        if flow.response is not None:
+            # The proxy has refused a client without its password.
+            return
         self._begun[flow.id] = None
         self._lost[flow.id] = (
             f"{flow.request.method} {flow.request.url}: not complete at the end of the recording"
@@ -42,7 +53,13 @@ class Recorder:
     def response(self, flow: HTTPFlow) -> None:
         """Records an exchange whose response is complete."""
         request, response = flow.request, flow.response
-        assert response is not None
+        if flow.id not in self._begun or response is None:
+            return
+        size = len(request.raw_content or b"") + len(response.raw_content or b"")
+        if self._recorded_bytes + size > MAX_RECORDED:
+            self._lose(flow, f"the recording has {MAX_RECORDED >> 20} MB, and no more is kept")
+            return
+        self._recorded_bytes += size
         try:
             origin_of(request.url)
         except ValueError as why:
@@ -70,10 +87,13 @@ class Recorder:
     def error(self, flow: HTTPFlow) -> None:
         """Registers an exchange whose connection ended before the response was complete."""
         self._begun[flow.id] = None
-        self._lose(flow, flow.error.msg if flow.error else "no response")
+        reason = flow.error.msg if flow.error else "no response"
+        self._lose(flow, "a body of more than 100 MB" if "body_size_limit" in reason else reason)
 
     def http_connect_error(self, flow: HTTPFlow) -> None:
         """Registers a server that cannot be reached."""
+        if flow.response is not None and flow.response.status_code == REFUSED:
+            return
         self._lose(flow, flow.server_conn.error or "no connection")
 
     def tls_failed_client(self, data: TlsData) -> None:
@@ -92,12 +112,18 @@ class Recorder:
 async def recording(recorder: Recorder, port: int, trusted: str | None) -> AsyncIterator[Serving]:
     """Runs a recording proxy on this machine during the block.
 
+    It serves only clients with its password, so that other users of the machine cannot add to the recording.
     The proxy verifies servers by the certificate authorities of the file `trusted`, otherwise by those of
     Mozilla.
     """
     # Objects in a browser's cache would be missing from the recording.
-    settings = {"anticache": True, "ssl_verify_upstream_trusted_ca": trusted}
-    async with serving([f"regular@127.0.0.1:{port}"], recorder, settings) as proxy:
+    settings = {
+        "anticache": True,
+        "ssl_verify_upstream_trusted_ca": trusted,
+        "body_size_limit": LARGEST_BODY,
+    }
+    login = f"catnip:{secrets.token_urlsafe(24)}"
+    async with serving([f"regular@127.0.0.1:{port}"], recorder, settings, login) as proxy:
         yield proxy
 
 
