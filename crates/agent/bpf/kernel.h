@@ -15,6 +15,7 @@ typedef u32 __wsum;
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -109,15 +110,34 @@ struct tcphdr {
 	u16 check, urg_ptr;
 };
 
+#define SOCK_STREAM 1
+
 #define TCP_FIN 1
 #define TCP_SYN 2
 #define TCP_RST 4
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct sk_buff {
-	unsigned char *head, *data;
-	u16 network_header;
+typedef struct {
+	u32 val;
+} kuid_t;
+
+struct user_namespace {
+	int level; /* 0: that of the machine */
+	struct user_namespace *parent;
+	kuid_t owner;
+};
+
+struct cred {
+	struct user_namespace *user_ns;
+};
+
+struct file {
+	const struct cred *f_cred;
+};
+
+struct socket {
+	struct file *file;
 };
 
 struct net {
@@ -142,6 +162,14 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
+	u16 sk_type;
+};
+
+struct sk_buff {
+	unsigned char *head, *data;
+	struct sock *sk;
+	u16 network_header;
 };
 
 struct inet_sock {

@@ -26,7 +26,21 @@ struct locked_user {
 	struct user user;
 };
 
-/* Users beyond this limit have no tokens, so their packets are LOW. */
+/* Token bucket of all SYN-ACKs. A stranger can cause any number of them, and no user's tokens are to pay for them. */
+struct locked_bucket {
+	struct bpf_spin_lock lock;
+	u32 is_set;
+	struct bucket bucket;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct locked_bucket);
+} strangers SEC(".maps");
+
+/* The agent removes users whose buckets are full again. Users beyond this limit have no tokens until then, so their packets are LOW. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

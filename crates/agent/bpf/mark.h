@@ -90,12 +90,35 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 	}
 }
 
+/* Largest depth of user namespaces below that of the machine (the kernel's limit is 32). */
+#define MAX_DEPTH 33
+
+/* User whose limits a socket has. The users of a user namespace count as the one who has made the namespace, who may have many. */
+static __noinline u32 user_of(struct __sk_buff *skb)
+{
+	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
+	u32 uid = bpf_get_socket_uid(skb);
+	struct sock *sk = kern_skb->sk;
+	struct socket *socket = sk ? sk->sk_socket : 0;
+	struct file *file = socket ? socket->file : 0;
+	const struct cred *cred = file ? file->f_cred : 0;
+	struct user_namespace *space = cred ? cred->user_ns : 0;
+
+	/* The owner in the machine's namespace is that of the outermost namespace below it. */
+	for (int i = 0; i < MAX_DEPTH && space && space->level > 1; i++)
+		space = space->parent;
+	return space && space->level == 1 ? space->owner.val : uid;
+}
+
 /* Takes tokens of the user for a packet. Lowers the level of the packet until the packet conforms. True if the level was lowered. */
-static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
+static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32 *level)
 {
 	if (*level == LOW || config.high_rate == 0)
 		return false;
-	u32 uid = bpf_get_socket_uid(skb), before = *level;
+	/* A connection outlives its socket's file. */
+	if (flow && !flow->user)
+		flow->user = user_of(skb) + 1;
+	u32 uid = flow ? flow->user - 1 : bpf_get_socket_uid(skb), before = *level;
 	struct locked_user *user = bpf_map_lookup_elem(&users, &uid);
 	if (!user) {
 		struct locked_user fresh = {};
@@ -120,6 +143,26 @@ static inline bool demote(struct __sk_buff *skb, u32 len, u32 *level)
 out:
 	bpf_spin_unlock(&user->lock);
 	return *level != before;
+}
+
+/* Takes tokens for a SYN-ACK. Makes it LOW if there are too few. True if it is LOW now. */
+static inline bool demote_stranger(u32 len, u32 *level)
+{
+	u32 zero = 0;
+	struct locked_bucket *strangers_bucket = bpf_map_lookup_elem(&strangers, &zero);
+	if (*level != HIGH || !strangers_bucket)
+		return false;
+	u64 now = bpf_ktime_get_ns();
+	bpf_spin_lock(&strangers_bucket->lock);
+	if (!strangers_bucket->is_set) {
+		bucket_init(&strangers_bucket->bucket, config.stranger_rate, config.stranger_depth);
+		strangers_bucket->is_set = 1;
+	}
+	bool admitted = bucket_admits(&strangers_bucket->bucket, now, len);
+	bpf_spin_unlock(&strangers_bucket->lock);
+	if (!admitted)
+		*level = LOW;
+	return !admitted;
 }
 
 static inline void count(const struct __sk_buff *skb, u32 reason, u32 level, u32 len, bool demoted)
@@ -241,9 +284,15 @@ int catnip_mark(struct __sk_buff *skb)
 	if (!parse_headers(skb, &headers))
 		return TCX_NEXT;
 	struct bpf_sock *sk = skb->sk;
+	/* A container may send through a device of this namespace: its packets are as those that are forwarded. */
+	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
+	struct sock *kern_sk = kern_skb->sk;
+	if (sk && kern_sk && kern_sk->__sk_common.skc_net.net->net_cookie != config.network)
+		return pass_unmarked(skb, headers.l2, headers.dscp, false);
 	if (!sk || !headers.is_tcp)
 		return pass_unmarked(skb, headers.l2, headers.dscp, sk != 0);
-	struct bpf_tcp_sock *tp = bpf_tcp_sock(sk);
+	/* A reset of no connection belongs to a socket of the kernel, which is none of TCP. */
+	struct bpf_tcp_sock *tp = kern_sk && kern_sk->sk_type == SOCK_STREAM ? bpf_tcp_sock(sk) : 0;
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	struct verdict verdict = { .klass = flow ? class_of(flow) : config.default_class };
 	bool by_application = config.policy == POLICY_APPLICATION;
@@ -251,7 +300,8 @@ int catnip_mark(struct __sk_buff *skb)
 		verdict.level = by_application ? level_of_class(verdict.klass) : config.handshake;
 		verdict.reason = by_application ? REASON_CLASS : REASON_HANDSHAKE;
 	} else if (headers.flags & TCP_RST) {
-		verdict.level = by_application ? level_of_class(verdict.klass) : HIGH;
+		/* The answer to a packet of no connection is as unimportant as that packet. */
+		verdict.level = by_application ? level_of_class(verdict.klass) : flow ? HIGH : LOW;
 		verdict.reason = by_application ? REASON_CLASS : REASON_END;
 	} else if (flow && (headers.payload > 0 || headers.flags & TCP_FIN)) {
 		verdict = decide(skb, tp, flow, verdict.klass, &headers);
@@ -264,7 +314,9 @@ int catnip_mark(struct __sk_buff *skb)
 		return pass_unmarked(skb, headers.l2, headers.dscp, true);
 	}
 	u32 len = skb->len - headers.l2;
-	bool demoted = demote(skb, len, &verdict.level);
+	/* A SYN-ACK leaves before there is a connection. */
+	bool is_for_stranger = !flow && headers.flags & TCP_SYN;
+	bool demoted = is_for_stranger ? demote_stranger(len, &verdict.level) : demote(skb, flow, len, &verdict.level);
 	u64 at = CODEPOINT(verdict.klass, verdict.level);
 	asm volatile("%0 &= 15" : "+r"(at));
 	if (headers.dscp != config.codepoints[at])

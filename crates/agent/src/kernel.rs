@@ -4,6 +4,7 @@ use crate::check;
 use crate::policy::Policy;
 use crate::skeleton::{AgentSkel, AgentSkelBuilder};
 use crate::statistics::{self, Count};
+use crate::users;
 use catnip_cli::failure::Failure;
 use catnip_linux::netlink::{Device, Netlink};
 use catnip_linux::sys;
@@ -221,6 +222,12 @@ impl<'a> Attached<'a> {
         let events = events.transpose();
         events
             .map_err(|error| Failure::new("--windows", format!("cannot open the map of the events: {error}")))
+    }
+
+    /// Removes users without recent packets from the limits by user.
+    pub fn forget_idle_users(&self) -> Result<(), Failure> {
+        let forgotten = users::forget_idle(&self.skeleton.maps.users, sys::monotonic_nanos());
+        forgotten.map(drop).map_err(|error| Failure::new("--user-limit", format!("cannot read the users: {error}")))
     }
 
     /// Returns the packet counters of the marker, by reason and level.

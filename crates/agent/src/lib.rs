@@ -12,6 +12,7 @@ pub mod serve;
 pub mod settings;
 pub mod state;
 pub mod statistics;
+pub mod users;
 pub mod windows;
 
 #[allow(unsafe_code, clippy::all, missing_docs, unreachable_pub, non_camel_case_types, dead_code)]

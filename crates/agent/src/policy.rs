@@ -2,7 +2,7 @@
 
 use crate::skeleton::types;
 use catnip_net::mark::{MarkerSpec, Service, SpmParameters, TcpStateSpec};
-use catnip_net::{Dscp, Priority, Sla};
+use catnip_net::{Dscp, Priority, Profile, Sla};
 use serde::Serialize;
 
 /// Marking policy.
@@ -16,6 +16,8 @@ pub struct Policy {
     pub marks_acks: bool,
     /// Token buckets for the HIGH and MED packets of each user. Packets above these limits are demoted. `None` for no limits.
     pub user: Option<Sla>,
+    /// Token bucket for the HIGH SYN-ACKs, which strangers cause.
+    pub strangers: Profile,
     /// Service class of connections that have not requested a class.
     pub default_class: Service,
     /// Best service class that an application without privileges may request.
@@ -127,6 +129,8 @@ impl Policy {
             }
             Some(other) => unreachable!("{other}: not a policy of the kernel's programs"),
         }
+        (config.stranger_rate, config.stranger_depth) =
+            (self.strangers.rate.bits_per_second(), self.strangers.depth.get());
         if let Some(sla) = &self.user {
             (config.high_rate, config.high_depth) = (sla.high.rate.bits_per_second(), sla.high.depth.get());
             if let Some(med) = sla.med {

@@ -93,6 +93,8 @@ pub struct Agent<'a> {
     pub attached: Attached<'a>,
     /// Changes of settings that are recorded.
     pub changes: Changes,
+    /// True if users have limits.
+    pub limits_users: bool,
     /// True if segments leave the devices one by one.
     pub limits_segments: bool,
     /// Reports of devices that come and go.
@@ -101,6 +103,8 @@ pub struct Agent<'a> {
     pub state_dir: StateDir,
 }
 
+/// Interval at which users without recent packets are forgotten.
+const USERS_INTERVAL: Span = Span::from_millis(1000);
 /// Time limit for an agent to receive a request, and to answer it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Length of the longest answer, bytes.
@@ -173,6 +177,7 @@ fn answer(
     let has_statistics = outputs.lines.is_some() || outputs.textfile.is_some();
     let clock = Stopwatch::start();
     let mut due = Time::ZERO + outputs.every;
+    let mut users_due = Time::ZERO + USERS_INTERVAL;
     loop {
         let mut fds = vec![
             PollFd::new(listener, PollFlags::IN),
@@ -180,7 +185,8 @@ fn answer(
             PollFd::new(&agent.monitor, PollFlags::IN),
         ];
         fds.extend(table.map(|table| PollFd::new(table.ready(), PollFlags::IN)));
-        let wait = has_statistics.then(|| timespec(due.since(clock.now())));
+        let next = [has_statistics.then_some(due), agent.limits_users.then_some(users_due)].into_iter().flatten().min();
+        let wait = next.map(|next| timespec(next.since(clock.now())));
         match poll(&mut fds, wait.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
             ready => ready.map_err(|error| Failure::new("agent", format!("cannot poll: {error}")))?,
@@ -191,6 +197,10 @@ fn answer(
         if has_statistics && clock.now() >= due {
             outputs.write_or_count(&agent.attached.counts()?);
             due = clock.now() + outputs.every;
+        }
+        if agent.limits_users && clock.now() >= users_due {
+            agent.attached.forget_idle_users()?;
+            users_due = clock.now() + USERS_INTERVAL;
         }
         let [has_request, has_signal, has_devices] =
             [0, 1, 2].map(|fd| fds[fd].revents().contains(PollFlags::IN));

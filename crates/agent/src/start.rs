@@ -10,12 +10,12 @@ use catnip_agent::serve::{Agent, AgentInfo, Ending, Outputs, Signals, listen, se
 use catnip_agent::settings::setting;
 use catnip_agent::state::{Changes, StateDir};
 use catnip_agent::windows::Table;
-use catnip_base::{Span, notation};
+use catnip_base::{Rate, Span, notation};
 use catnip_cli::failure::{Failure, failed};
 use catnip_cli::out::{print_json, print_stderr, write_failure};
 use catnip_linux::netlink::DeviceMonitor;
 use catnip_linux::sys;
-use catnip_net::Sla;
+use catnip_net::{Profile, Sla};
 use catnip_net::mark::{MarkerSpec, Service};
 use clap::Args;
 use rustix::thread::{CapabilitySet, set_capabilities, set_no_new_privs};
@@ -23,6 +23,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::num::NonZeroU64;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -60,6 +61,9 @@ pub(crate) struct Start {
     /// Largest thresholds that processes without root privileges may request: HIGH,MED in segments
     #[arg(long, value_name = "N,N", default_value = "4,8")]
     allow_thresholds: String,
+    /// Limit on the HIGH SYN-ACKs, which strangers cause: RATE/DEPTH [default: a hundredth of the slowest device's rate, or 1Mbit, and 15000B]
+    #[arg(long, value_name = "RATE/DEPTH")]
+    handshake_limit: Option<String>,
     /// Ignore HTTP headers
     #[arg(long)]
     no_http: bool,
@@ -111,6 +115,16 @@ const AFTER: &str = "Examples:
 
   Use newCWV for all connections, without marks:
     catnip-agent start --mark none --control catnip_newcwv";
+
+/// Limit on SYN-ACKs where no device tells its rate.
+const STRANGERS: Profile =
+    Profile { rate: Rate::from_bits_per_second(1_000_000).unwrap(), depth: NonZeroU64::new(15_000).unwrap() };
+
+/// Returns the rate of a device; `None` if it does not tell.
+fn device_rate(device: &str) -> Option<Rate> {
+    let mbps: u64 = setting(format!("/sys/class/net/{device}/speed")).ok()?.parse().ok()?;
+    Rate::from_bits_per_second(mbps.checked_mul(1_000_000)?)
+}
 
 /// Kernel setting with the congestion controller of new connections.
 const CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -199,7 +213,9 @@ impl Start {
         let info = self.info(setup, &attached, &changes);
         self.report_ready(&info)?;
         let limits_segments = self.segments == Segments::Single;
-        let agent = Agent { info, attached, changes, limits_segments, monitor, state_dir: state_dir.clone() };
+        let limits_users = setup.policy.user.is_some();
+        let state_dir = state_dir.clone();
+        let agent = Agent { info, attached, changes, limits_users, limits_segments, monitor, state_dir };
         serve(agent, &listener, &signals, outputs)
     }
 
@@ -219,12 +235,14 @@ impl Start {
             .map(str::parse)
             .transpose()
             .map_err(|error| Failure::new("--user-limit", error))?;
+        let strangers = self.handshake_limit.as_deref().map(str::parse).transpose();
         let codepoints = self.codepoints.as_deref().map(Codepoints::read).transpose();
         Ok(Policy {
             mark,
             codepoints: codepoints.map_err(|problem| Failure::new("--codepoints", problem))?,
             marks_acks: self.mark_acks,
             user,
+            strangers: strangers.map_err(|error| Failure::new("--handshake-limit", error))?.unwrap_or(STRANGERS),
             default_class: service("--class", &self.class)?,
             best_class: service("--allow-class", &self.allow_class)?,
             max_thresholds: self.max_thresholds()?,
@@ -247,7 +265,7 @@ impl Start {
         })
     }
 
-    fn setup(&self, policy: Policy) -> Result<Setup, Failure> {
+    fn setup(&self, mut policy: Policy) -> Result<Setup, Failure> {
         if let Some(name) = &self.control
             && name.starts_with("catnip_")
             && !CONTROLLERS.iter().any(|(known, _)| known == name)
@@ -256,6 +274,12 @@ impl Start {
             return Err(Failure::new("--control", format!("{name:?}: expected one of {known}")));
         }
         let devices = if self.device.is_empty() { default_devices()? } else { self.device.clone() };
+        if self.handshake_limit.is_none()
+            && let Some(slowest) = devices.iter().filter_map(|device| device_rate(device)).min()
+            && let Some(share) = Rate::from_bits_per_second(slowest.bits_per_second() / 100)
+        {
+            policy.strangers.rate = share;
+        }
         let cgroup = self.cgroup.clone().map_or_else(default_cgroup, Ok)?;
         let reports_windows = self.windows.is_some();
         Ok(Setup { policy, devices, cgroup, controllers: self.controllers, reports_windows })

@@ -502,6 +502,12 @@ pub fn tie_to_parent(command: &mut Command) {
     unsafe { command.pre_exec(prepare) };
 }
 
+/// Returns the time of the kernel's monotonic clock, nanoseconds, as kernel programs read it (bpf_ktime_get_ns).
+pub fn monotonic_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Returns the cookie by which kernel programs identify the network namespace of this thread (SO_NETNS_COOKIE).
 pub fn netns_cookie() -> io::Result<u64> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
