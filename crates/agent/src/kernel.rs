@@ -227,7 +227,9 @@ impl<'a> Attached<'a> {
     /// Removes users without recent packets from the limits by user.
     pub fn forget_idle_users(&self) -> Result<(), Failure> {
         let forgotten = users::forget_idle(&self.skeleton.maps.users, sys::monotonic_nanos());
-        forgotten.map(drop).map_err(|error| Failure::new("--user-limit", format!("cannot read the users: {error}")))
+        forgotten
+            .map(drop)
+            .map_err(|error| Failure::new("--user-limit", format!("cannot read the users: {error}")))
     }
 
     /// Returns the packet counters of the marker, by reason and level.

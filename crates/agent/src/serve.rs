@@ -185,7 +185,10 @@ fn answer(
             PollFd::new(&agent.monitor, PollFlags::IN),
         ];
         fds.extend(table.map(|table| PollFd::new(table.ready(), PollFlags::IN)));
-        let next = [has_statistics.then_some(due), agent.limits_users.then_some(users_due)].into_iter().flatten().min();
+        let next = [has_statistics.then_some(due), agent.limits_users.then_some(users_due)]
+            .into_iter()
+            .flatten()
+            .min();
         let wait = next.map(|next| timespec(next.since(clock.now())));
         match poll(&mut fds, wait.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,

@@ -15,8 +15,8 @@ use catnip_cli::failure::{Failure, failed};
 use catnip_cli::out::{print_json, print_stderr, write_failure};
 use catnip_linux::netlink::DeviceMonitor;
 use catnip_linux::sys;
-use catnip_net::{Profile, Sla};
 use catnip_net::mark::{MarkerSpec, Service};
+use catnip_net::{Profile, Sla};
 use clap::Args;
 use rustix::thread::{CapabilitySet, set_capabilities, set_no_new_privs};
 use serde_json::Value;
@@ -242,7 +242,9 @@ impl Start {
             codepoints: codepoints.map_err(|problem| Failure::new("--codepoints", problem))?,
             marks_acks: self.mark_acks,
             user,
-            strangers: strangers.map_err(|error| Failure::new("--handshake-limit", error))?.unwrap_or(STRANGERS),
+            strangers: strangers
+                .map_err(|error| Failure::new("--handshake-limit", error))?
+                .unwrap_or(STRANGERS),
             default_class: service("--class", &self.class)?,
             best_class: service("--allow-class", &self.allow_class)?,
             max_thresholds: self.max_thresholds()?,

@@ -12,8 +12,10 @@ const LONGEST: u64 = 1 << 30;
 /// shell, because it may have no writer.
 pub(crate) fn open(path: &Path) -> io::Result<Take<File>> {
     let kind = std::fs::metadata(path)?.file_type();
-    let is_of_shell = path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
-    if kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell) {
+    let is_of_shell =
+        path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
+    if kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell)
+    {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file, but a device or a pipe"));
     }
     Ok(File::open(path)?.take(LONGEST))
