@@ -491,13 +491,12 @@ def test_an_agent_keeps_no_privilege_that_it_does_not_need(host: Host) -> None:
     of_devices = 1 << 12
     needed = {(): of_devices, ("--mark", "none"): 0, ("--mark", "none", "--segments", "single"): of_devices}
     for options, capabilities in needed.items():
-        about = json.loads(host.agent("start", "--device", host.device, *options, "--json"))
-        status = dict(
-            line.split(":\t", 1) for line in Path(f"/proc/{about['pid']}/status").read_text().splitlines()
-        )
+        with host.marking(*options):
+            about = json.loads(host.agent("status", "--json"))
+            lines = Path(f"/proc/{about['pid']}/status").read_text().splitlines()
+        status = dict(line.split(":\t", 1) for line in lines)
         assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == capabilities
         assert status["NoNewPrivs"].strip() == "1"
-        host.agent("stop")
 
 
 def test_statistics_are_written_as_lines_of_json_and_for_prometheus(host: Host, tmp_path: Path) -> None:
