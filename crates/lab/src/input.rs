@@ -9,16 +9,20 @@ use std::path::Path;
 const LONGEST: u64 = 1 << 30;
 
 /// Opens a file for reading. A device is an error, because it may have no end, and so is a pipe that is not the standard input or one of a
-/// shell, because it may have no writer.
+/// shell, because it may have no writer. A file that is too long is an error, too; of a pipe, only the beginning is read.
 pub(crate) fn open(path: &Path) -> io::Result<Take<File>> {
-    let kind = std::fs::metadata(path)?.file_type();
+    let found = std::fs::metadata(path)?;
+    let kind = found.file_type();
     let is_of_shell =
         path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
     if kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell)
     {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file, but a device or a pipe"));
     }
-    Ok(File::open(path)?.take(LONGEST))
+    if found.len() > LONGEST {
+        return Err(too_long());
+    }
+    Ok(File::open(path)?.take(LONGEST + 1))
 }
 
 /// Returns the text of a file.
@@ -26,10 +30,11 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     let mut file = open(path)?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    if file.limit() == 0 {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {} MB", LONGEST >> 20)));
-    }
-    Ok(text)
+    if file.limit() == 0 { Err(too_long()) } else { Ok(text) }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {} MB", LONGEST >> 20))
 }
 
 #[cfg(test)]
@@ -42,6 +47,16 @@ mod tests {
             let error = text(Path::new(name)).unwrap_err().to_string();
             assert_eq!(error, "not a file, but a device or a pipe", "{name}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_before_it_is_read() {
+        let path = std::env::temp_dir().join(format!("catnip-too-long-{}", std::process::id()));
+        // The file has a length and no data.
+        File::create(&path).unwrap().set_len(LONGEST + 1).unwrap();
+        let refused = open(&path).map(drop).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(refused, "longer than 1024 MB");
     }
 
     #[test]
