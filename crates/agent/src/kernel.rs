@@ -58,7 +58,6 @@ pub struct Attached<'a> {
     /// Devices with the marker; none if nothing is marked.
     devices: Vec<MarkedDevice>,
     controllers: Vec<String>,
-    reports_windows: bool,
 }
 
 /// Device whose outgoing packets are marked, if it exists.
@@ -109,19 +108,13 @@ impl<'a> Attached<'a> {
         }
         let skeleton = open.load().map_err(load("load the programs"))?;
         debug_assert_eq!(skeleton.maps.counters.max_entries() as usize, statistics::REASONS.len() * 3);
-        let mut attached = Self {
-            skeleton,
-            links: Vec::new(),
-            devices: Vec::new(),
-            controllers: Vec::new(),
-            reports_windows: setup.reports_windows,
-        };
+        let mut attached = Self { skeleton, links: Vec::new(), devices: Vec::new(), controllers: Vec::new() };
         attached.attach(setup)?;
         Ok(attached)
     }
 
     fn attach(&mut self, setup: &Setup) -> Result<(), Failure> {
-        let Self { skeleton, links, devices, controllers, .. } = self;
+        let Self { skeleton, links, devices, controllers } = self;
         let programs = &mut skeleton.progs;
         let cgroup = File::open(&setup.cgroup);
         let name = setup.cgroup.display().to_string();
@@ -216,19 +209,15 @@ impl<'a> Attached<'a> {
         &self.controllers
     }
 
-    /// Returns the events of newCWV senders; `None` if they are not reported.
-    pub fn window_events(&self) -> Result<Option<MapHandle>, Failure> {
-        let events = self.reports_windows.then(|| MapHandle::try_from(&self.skeleton.maps.window_events));
-        let events = events.transpose();
-        events
+    /// Returns the events of newCWV senders, which must be reported.
+    pub fn window_events(&self) -> Result<MapHandle, Failure> {
+        MapHandle::try_from(&self.skeleton.maps.window_events)
             .map_err(|error| Failure::new("--windows", format!("cannot open the map of the events: {error}")))
     }
 
     /// Removes users without recent packets from the limits by user.
     pub fn forget_idle_users(&self) -> Result<(), Failure> {
-        let forgotten = users::forget_idle(&self.skeleton.maps.users, sys::monotonic_nanos());
-        forgotten
-            .map(drop)
+        users::forget_idle(&self.skeleton.maps.users, sys::monotonic_nanos())
             .map_err(|error| Failure::new("--user-limit", format!("cannot read the users: {error}")))
     }
 

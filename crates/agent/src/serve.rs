@@ -76,7 +76,7 @@ pub struct Outputs {
     pub failures: (u64, Option<String>),
 }
 
-/// What happens to an agent whose main loop has ended.
+/// Reason for which the main loop of an agent has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It ends as it was asked to.
@@ -85,7 +85,7 @@ pub enum Ending {
     Restarts,
 }
 
-/// What an agent shows and follows while it runs.
+/// Running agent: its programs, and its knowledge of devices and settings.
 pub struct Agent<'a> {
     /// Description of the agent. Its list of changes grows with devices that come back.
     pub info: AgentInfo,
@@ -153,7 +153,7 @@ pub fn serve(
     mut outputs: Outputs,
 ) -> Result<Ending, Failure> {
     let windows = outputs.windows.take();
-    let events = agent.attached.window_events()?;
+    let events = windows.is_some().then(|| agent.attached.window_events()).transpose()?;
     let table = windows.zip(events.as_ref());
     let table = table.map(|((path, file), events)| Table::new(events, &path, file)).transpose()?;
     let answered = answer(&mut agent, listener, signals, &mut outputs, table.as_ref());

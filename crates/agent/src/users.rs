@@ -1,27 +1,24 @@
 //! Users with a limit. The kernel programs add a user with the first packet; the agent removes those whose buckets are full again, which
 //! makes no difference to them, so that no user can take all of the places for ever.
 
+use catnip_law::bucket::Bucket;
 use libbpf_rs::{MapCore, MapFlags};
 
 /// Number of 64-bit words before the buckets of a user, for the lock.
 const LOCK_WORDS: usize = 1;
-/// Number of 64-bit words of a bucket: rate, bits per second; depth and tokens, billionths of a bit; time of the tokens, nanoseconds.
-const BUCKET_WORDS: usize = 4;
+/// Number of 64-bit words of a bucket.
+const BUCKET_WORDS: usize = size_of::<Bucket>() / 8;
 
-/// Removes the users whose buckets are full at a time of the monotonic clock, nanoseconds. Returns the number of the others.
-pub fn forget_idle(users: &impl MapCore, now_ns: u64) -> libbpf_rs::Result<usize> {
-    let mut active = 0;
+/// Removes the users whose buckets are full at a time of the monotonic clock, nanoseconds.
+pub fn forget_idle(users: &impl MapCore, now_ns: u64) -> libbpf_rs::Result<()> {
     let keys: Vec<Vec<u8>> = users.keys().collect();
     for key in keys {
         // Another user's first packet may change the map at the same time.
-        let Some(value) = users.lookup(&key, MapFlags::ANY)? else { continue };
-        if are_full(&value, now_ns) {
+        if users.lookup(&key, MapFlags::ANY)?.is_some_and(|user| are_full(&user, now_ns)) {
             let _ = users.delete(&key);
-        } else {
-            active += 1;
         }
     }
-    Ok(active)
+    Ok(())
 }
 
 /// Returns true if both buckets of a user are full.
@@ -29,8 +26,8 @@ fn are_full(user: &[u8], now_ns: u64) -> bool {
     let words: Vec<u64> =
         user.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect();
     words[LOCK_WORDS.min(words.len())..].chunks_exact(BUCKET_WORDS).all(|bucket| {
-        let [rate, depth, tokens, since] = [bucket[0], bucket[1], bucket[2], bucket[3]].map(u128::from);
-        tokens + u128::from(now_ns).saturating_sub(since) * rate >= depth
+        let words = [bucket[0], bucket[1], bucket[2], bucket[3]];
+        Bucket::from_words(words).is_full(now_ns)
     })
 }
 

@@ -27,6 +27,16 @@ impl Bucket {
         Self { rate, depth, tokens: depth, since: 0 }
     }
 
+    /// Returns the bucket of a kernel program, whose fields are these words: the rate, the depth, the tokens and the time of their number.
+    pub const fn from_words([rate, depth, tokens, since]: [u64; 4]) -> Self {
+        Self { rate, depth, tokens, since }
+    }
+
+    /// Returns true if the bucket is full at a time.
+    pub fn is_full(&self, now: u64) -> bool {
+        self.level(now) == self.depth
+    }
+
     /// Returns true if there are tokens for a packet of `len` bytes.
     #[inline]
     pub fn conforms(&self, now: u64, len: u32) -> bool {
