@@ -45,7 +45,11 @@ def status(host: Host) -> dict[str, Any]:
 
 def eventually(holds: Callable[[], bool]) -> bool:
     """Returns true as soon as a condition holds, and false if it does not within ten seconds."""
-    return any(holds() or time.sleep(0.05) for _ in range(200))  # type: ignore[func-returns-value]
+    for _ in range(200):
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def run(host: Host, script: str) -> str:

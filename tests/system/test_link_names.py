@@ -76,24 +76,27 @@ class Machine:
     def other_user(self, script: str, *arguments: str) -> Iterator[int]:
         """Runs a program of another user during the block, after it has printed a line."""
         command = [*self.enter, *OTHER, *OTHERS_PYTHON, "-c", script, *arguments]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            try:
-                yield process.pid
-            finally:
-                process.kill()
+        with until_ready(command) as process:
+            yield process
 
     @contextmanager
     def running_link(self) -> Iterator[int]:
         """Runs a link of root during the block."""
         link = [str(programs.program()), "link", "-q", "--rate", "5Mbit", "--tolerance", "60s", "--"]
         command = [*self.enter, *link, "sh", "-c", "echo ready; sleep 600"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None and process.stdout.readline() == "ready\n"
-            try:
-                yield process.pid
-            finally:
-                process.terminate()
+        with until_ready(command) as process:
+            yield process
+
+
+@contextmanager
+def until_ready(command: list[str]) -> Iterator[int]:
+    """Runs a command during the block, from the line on by which it is ready."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
 
 
 @pytest.fixture

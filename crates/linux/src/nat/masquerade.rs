@@ -30,7 +30,7 @@ const TABLE: [&str; 3] = ["table", "ip", "catnip_emu"];
 /// Table without elements. Sets of marks repeat the indices of devices as numbers, because `nft` prints devices by names, which it neither
 /// quotes nor prints whole.
 ///
-/// What is forwarded only because a link needs it must come from a link or be an answer to it: other machines neither use this one as their
+/// Packets that are forwarded only because a link needs it must come from a link or be an answer to it: other machines neither use this one as their
 /// router nor reach what runs behind a link. Links do not reach each other. `enter` protects the relay of DNS queries.
 const RULES: &str = "
 table ip catnip_emu {
