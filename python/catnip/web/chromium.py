@@ -40,7 +40,8 @@ FLAGS = [
 LONGEST_S = 120.0
 UNUSED_USER = 1_900_000_000
 """First id of users that no account, container or service of systemd has (docs/UIDS-GIDS of systemd)."""
-# Script that returns the browser's times of a page, in milliseconds, and its numbers of objects and bytes.
+# Script that returns the browser's times of a page since its own start, in milliseconds, and its numbers of
+# objects and bytes.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
   const objects = [page, ...performance.getEntriesByType('resource')];
@@ -51,7 +52,11 @@ TIMING = """(() => {
 
 @dataclass(frozen=True)
 class Load:
-    """Times and size of one page load, as reported by the browser."""
+    """Times and size of one page load, as reported by the browser.
+
+    The times count from the moment at which the page is asked for. The browser's own times count from the
+    navigation start, before which it may have been connecting for some time, longer on a busier machine.
+    """
 
     seconds: float
     html_seconds: float
@@ -121,20 +126,23 @@ class Chromium:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def load(self, url: str, timeout_s: float) -> Load:
-        """Loads a page with an empty cache and new connections; returns the browser's times of the load."""
-        context, session = self._visit(url, timeout_s, "Page")
+        """Loads a page with an empty cache and new connections; returns the times of the load."""
+        context, session, asked_at_s = self._visit(url, timeout_s, "Page", "Performance")
         while True:
             answer = self._call("Runtime.evaluate", session, expression=TIMING, returnByValue=True)
             loaded, html, objects, size = answer["result"]["value"]
             # The page may still be handling its load event.
             if loaded > 0:
                 break
+        metrics = self._call("Performance.getMetrics", session)["metrics"]
+        [navigation_start_s] = [of["value"] for of in metrics if of["name"] == "NavigationStart"]
         self._call("Target.disposeBrowserContext", browserContextId=context)
-        return Load(loaded / 1000, html / 1000, int(objects), int(size))
+        waited_s = navigation_start_s - asked_at_s
+        return Load(waited_s + loaded / 1000, waited_s + html / 1000, int(objects), int(size))
 
     def record(self, url: str, timeout_s: float, quiet_s: float = 1.0) -> list[dict[str, Any]]:
         """Loads a page like `load`; returns its DevTools events until no event has arrived for `quiet_s`."""
-        context, _ = self._visit(url, timeout_s, "Page", "Network")
+        context, *_ = self._visit(url, timeout_s, "Page", "Network")
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             try:
@@ -145,10 +153,12 @@ class Chromium:
         self._call("Target.disposeBrowserContext", browserContextId=context)
         return events
 
-    def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str]:
-        """Navigates to a page and waits for its load event; returns ids of the DevTools context and session.
+    def _visit(self, url: str, timeout_s: float, *domains: str) -> tuple[str, str, float]:
+        """Navigates to a page and waits for its load event.
 
-        `domains` are the DevTools domains whose events are enabled.
+        Returns the ids of the DevTools context and session, and the time at which the page was asked for, in
+        seconds of CLOCK_MONOTONIC, the clock of the browser, too. `domains` are the DevTools domains that are
+        enabled.
         """
         context = self._call("Target.createBrowserContext")["browserContextId"]
         target = self._call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
@@ -158,13 +168,14 @@ class Chromium:
         if self._login is not None:
             self._call("Fetch.enable", session, handleAuthRequests=True)
         self._events.clear()
-        deadline = time.monotonic() + timeout_s
+        asked_at_s = time.monotonic()
+        deadline = asked_at_s + timeout_s
         failed = self._call("Page.navigate", session, timeout_s, url=url).get("errorText")
         if failed:
             raise RuntimeError(f"{url}: {failed}")
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._events.append(self._message(deadline))
-        return context, session
+        return context, session, asked_at_s
 
     def _send(self, method: str, session: str | None, parameters: Mapping[str, Any]) -> None:
         self._number += 1
