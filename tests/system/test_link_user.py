@@ -96,7 +96,7 @@ def test_a_command_has_a_terminal_of_its_own_that_passes_on_what_is_typed(shell:
     shell.until("^33 99$")
     shell.type("hello")
     shell.until("^got hello\ncode 7$")
-    shell.type(f"{LINK} sh -c 'echo waits; sleep 60'; echo code $?")
+    shell.type(f"{LINK} sh -c 'echo waits; exec sleep 60'; echo code $?")
     shell.until("^waits$")
     os.write(shell.terminal, b"\x03")
     shell.until("code 130$")
