@@ -25,7 +25,7 @@ main() {
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" trace --plot packets.svg
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" model --sweep loss=0%:15% --plot loss.svg
   refuses "reproduce: needs matplotlib: pip install 'catnip-net[plot]'" reproduce catnip
-  refuses "record: needs mitmproxy: pip install 'catnip-net[replay]'" record site
+  refuses "record: needs certifi: pip install 'catnip-net[replay]'" record site
   refuses "emulate: needs pyarrow: pip install 'catnip-net[parquet]'" emulate fading-link
   links
 

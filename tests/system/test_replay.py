@@ -159,7 +159,7 @@ def test_what_is_not_whole_is_not_kept_and_told(tmp_path: Path) -> None:
     assert "peer closed connection without sending complete message body (received 20 bytes, " in lines[0]
     assert "nowhere.example.org" in lines[1]
     assert lines[2].startswith("not recorded: GET http://127.0.0.1:9/: ")
-    assert re.search(rf"https://{API}: .+ is \$CATNIP_CA trusted there\?", lines[3])
+    assert re.search(rf"https://{API}:8443: .+ is \$CATNIP_CA trusted there\?", lines[3])
     assert "1 responses from 1 origins" in ended.stderr
 
 
@@ -195,9 +195,9 @@ def test_a_server_that_nobody_vouches_for_is_not_recorded(tmp_path: Path) -> Non
         "record",
         "site",
         "--",
-        "curl",
-        "-s",
-        f"https://{WWW}/",
+        "sh",
+        "-c",
+        f"curl -s https://{WWW}/; true",
     )
     assert ended.returncode == NOTHING_FINISHED
     assert "certificate verify failed" in ended.stderr.lower()
@@ -227,6 +227,24 @@ def test_a_recorder_hands_signals_on_and_keeps_what_it_has(tmp_path: Path) -> No
     ended = at_origins(tmp_path, "sh", "-c", f"{record} & {waits}; kill $!; wait $!")
     assert ended.returncode == 128 + signal.SIGTERM, ended.stderr
     assert len(site.read(tmp_path / "site").exchanges) == 1
+
+
+def test_a_killed_recorder_leaves_no_key_and_ends_its_command(tmp_path: Path) -> None:
+    trap = "trap 'kill $!; touch ended' TERM; sleep 60 & wait"
+    script = f"curl -s -o /dev/null https://{WWW}/; echo $CATNIP_CA >there; {trap}"
+    record = f"""{" ".join(CATNIP)} record site -- sh -c "{script.replace("$", chr(92) + "$")}" """
+    waits = "n=0; until [ -e {0} ] || [ $n -gt 400 ]; do n=$((n+1)); sleep 0.05; done"
+    ended = at_origins(
+        tmp_path,
+        "sh",
+        "-c",
+        f"export TMPDIR={tmp_path}/temporary; mkdir $TMPDIR; {record} & {waits.format('there')}; "
+        f"kill -9 $!; {waits.format('ended')}; cat $(cat there)",
+    )
+    assert "BEGIN CERTIFICATE" in ended.stdout, ended.stderr
+    assert (tmp_path / "ended").exists()
+    left = [file.read_bytes() for file in (tmp_path / "temporary").rglob("*") if file.is_file()]
+    assert left and not any(b"PRIVATE" in one for one in left)
 
 
 def test_without_a_command_a_recorder_waits_for_its_end(tmp_path: Path) -> None:
@@ -545,7 +563,9 @@ def test_the_page_about_it_can_be_followed(tmp_path: Path) -> None:
 
 def test_what_this_needs_is_an_extra() -> None:
     assert {name for name, extra in extras.EXTRAS.items() if extra == "replay"} == {
+        "certifi",
+        "cryptography",
         "dns",
-        "mitmproxy",
+        "h11",
         "pyroute2",
     }

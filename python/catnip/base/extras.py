@@ -6,10 +6,12 @@ from catnip._core import InputError
 
 DISTRIBUTION = "catnip-net"
 EXTRAS = {
+    "certifi": "replay",
+    "cryptography": "replay",
     "dns": "replay",
+    "h11": "replay",
     "jinja2": "report",
     "matplotlib": "plot",
-    "mitmproxy": "replay",
     "pyarrow": "parquet",
     "pyroute2": "replay",
 }

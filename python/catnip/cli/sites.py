@@ -36,6 +36,8 @@ COMMAND = "catnip.command"
 """Key in `Context.meta` of the arguments after `--`."""
 NOT_OF_REPLAY = {"--nat", "--resolver"}
 """Options of `catnip link` that replays do not support."""
+PROXY = ("certifi", "cryptography", "h11")
+"""Libraries of the recording proxy."""
 VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
 MAX_NOTES = 10
 """Largest number of lines that `_print_notes` prints without --verbose."""
@@ -109,7 +111,7 @@ def record(
     command = context.meta[COMMAND]
     if url is not None and command:
         raise click.UsageError("--url: cannot be used with a command")
-    extras.need("record", "mitmproxy")
+    extras.need("record", *PROXY)
     if url is not None:
         _check_browser()
         command = [*loads.BROWSER, url, "--settle", *([NO_SANDBOX] if no_sandbox else [])]
@@ -252,11 +254,12 @@ def pages(
 
 async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[int, Recorder]":
     """Runs the recording proxy while a command runs, or until a signal. Returns exit code and recorder."""
-    from catnip.web.recorder import Recorder, recording  # noqa: PLC0415 -- needs an optional library
+    from catnip.web.proxy import recording  # noqa: PLC0415 -- needs optional libraries
+    from catnip.web.recorder import Recorder  # noqa: PLC0415
 
     recorder = Recorder()
     async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:
-        environment = {**proxy.environment(), **_through(*proxy.addresses[0], proxy.login)}
+        environment = {**proxy.authority.environment(), **_through(*proxy.address, proxy.login)}
         if not command:
             _print_notes(
                 [f"{name}={environment[name]}" for name in ("CATNIP_PROXY", "CATNIP_CA", "CATNIP_CA_PIN")]
@@ -278,9 +281,9 @@ def _cannot_run(code: int, reason: str) -> click.exceptions.Exit:
     return click.exceptions.Exit(code)
 
 
-def _through(host: str, port: int, login: str | None) -> dict[str, str]:
+def _through(host: str, port: int, login: str) -> dict[str, str]:
     """Returns the environment variables that make commands use the proxy at this host and port."""
-    url = f"http://{login}@{host}:{port}" if login else f"http://{host}:{port}"
+    url = f"http://{login}@{host}:{port}"
     # Some programs read the lower-case variables, others the upper-case variables.
     names = [spelled for name in ("http_proxy", "https_proxy") for spelled in (name, name.upper())]
     return {"CATNIP_PROXY": url, **dict.fromkeys(names, url), "no_proxy": "", "NO_PROXY": ""}
@@ -290,7 +293,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
     """Reads a site and returns it; restarts this command in a network namespace unless `inside` is set."""
     loaded = site.read(folder)
     note(f"read {folder}")
-    extras.need(name, "dns", "mitmproxy", "pyroute2")
+    extras.need(name, "cryptography", "dns", "h11", "pyroute2")
     if not inside:
         from catnip.web import network  # noqa: PLC0415 -- needs an optional library
 
@@ -317,8 +320,8 @@ async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
     network.hide_names()
     replayer = Replayer(loaded)
     await network.have([RESOLVER, *replayer.addresses.values()])
-    async with replaying(replayer) as servers:
-        yield replayer, LinkRunner(program(), RESOLVER, servers.environment())
+    async with replaying(replayer) as authority:
+        yield replayer, LinkRunner(program(), RESOLVER, authority.environment())
 
 
 async def _replayed(

@@ -1,6 +1,7 @@
 """Execution of commands while servers run in this process, with signals forwarded to the command."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -10,6 +11,8 @@ from typing import IO
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT}
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
 
 
 async def run(
@@ -21,13 +24,18 @@ async def run(
 ) -> tuple[int, bytes, bytes]:
     """Runs a command and forwards to it every signal that would end this process.
 
+    If this process is killed, the command receives SIGTERM: its servers are gone.
     Returns its exit code as a shell does (128 + N after signal N), and the output of `stdout` and `stderr` if
     these are pipes.
     """
     # Our own buffered output must precede the output of the command.
     sys.stdout.flush()
     process = await asyncio.create_subprocess_exec(
-        *command, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
+        *command,
+        env={**os.environ, **environment},
+        stdout=stdout,
+        stderr=stderr,
+        preexec_fn=_end_with_parent,
     )
 
     def pass_on(number: signal.Signals) -> None:
@@ -46,6 +54,10 @@ async def interrupted() -> None:
     ended = asyncio.Event()
     with _handling_signals(lambda _: ended.set()):
         await ended.wait()
+
+
+def _end_with_parent() -> None:
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @contextmanager

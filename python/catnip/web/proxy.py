@@ -1,119 +1,328 @@
-"""Servers of mitmproxy for the duration of a block, with a new certificate authority."""
+"""Proxy for HTTP and HTTPS that records what it forwards."""
 
 import asyncio
 import base64
-import hashlib
-import logging
-import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import hmac
+import os
+import secrets
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from http import HTTPStatus
+from urllib.parse import urlsplit
 
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from cryptography.x509 import load_pem_x509_certificate
-from mitmproxy.addons.anticache import AntiCache
-from mitmproxy.addons.core import Core
-from mitmproxy.addons.disable_h2c import DisableH2C
-from mitmproxy.addons.next_layer import NextLayer
-from mitmproxy.addons.proxyauth import ProxyAuth
-from mitmproxy.addons.proxyserver import Proxyserver
-from mitmproxy.addons.tlsconfig import TlsConfig
-from mitmproxy.exceptions import OptionsError
-from mitmproxy.master import Master
-from mitmproxy.options import Options
+import certifi
+import h11
 
 from catnip._core import InputError
-from catnip.base.verbosity import note
+from catnip.web.authority import SPOKEN, Authority
+from catnip.web.http import CHUNK, Broken, Connection, Servers, end_to_end
+from catnip.web.recorder import MAX_BODY, SECRETS, TOO_LARGE, Recorder, listed
+from catnip.web.site import PORTS, Request, Response
 
-CREATED = "mitmproxy-ca-cert.pem"
-"""Name of the file in which mitmproxy stores the certificate of its authority."""
-
-TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-"""Environment variables with the file of trusted certificate authorities: ours, and those of OpenSSL, curl,
-Python's requests and Node.js."""
+CONDITIONS = {"if-modified-since", "if-none-match"}
+"""Headers of conditional requests: objects in a client's cache would be missing from the recording."""
+LONGEST_CONNECT_S = 30
+"""Time after which a server that does not answer counts as unreachable."""
+SWITCHING = HTTPStatus.SWITCHING_PROTOCOLS
+REFUSED = [("Proxy-Authenticate", 'Basic realm="catnip"'), ("Content-Length", "0")]
 
 
 @dataclass(frozen=True)
-class Serving:
-    """Running proxy servers: the addresses at which they listen, and their certificate authority."""
+class Proxy:
+    """Running proxy: where it listens, name and password (`NAME:PASSWORD`), and its certificate authority."""
 
-    addresses: Sequence[tuple[str, int]]
-    authority: Path
-    """File with the certificate of the servers' authority, whose key is deleted when the servers end."""
-    login: str | None = None
-    """Name and password that a proxy asks for, `NAME:PASSWORD`."""
+    address: tuple[str, int]
+    login: str
+    authority: Authority
 
-    @property
-    def pin(self) -> str:
-        """Hash by which Chromium trusts the certificate authority (--ignore-certificate-errors-spki-list)."""
-        key = load_pem_x509_certificate(self.authority.read_bytes()).public_key()
-        known = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return base64.b64encode(hashlib.sha256(known).digest()).decode()
 
-    def environment(self) -> dict[str, str]:
-        """Returns the environment variables with which a command trusts the certificate authority."""
-        return {**dict.fromkeys(TRUSTED, str(self.authority)), "CATNIP_CA_PIN": self.pin}
+@dataclass(frozen=True)
+class _Server:
+    """Server to which requests are forwarded."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def url(self, target: str) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}{'' if self.port == PORTS[self.scheme] else f':{self.port}'}{target}"
 
 
 @asynccontextmanager
-async def serving(
-    modes: Sequence[str], addon: object, settings: Mapping[str, Any], login: str | None = None
-) -> AsyncIterator[Serving]:
-    """Runs servers in mitmproxy's modes `modes` during the block; `addon` handles their exchanges.
+async def recording(recorder: Recorder, port: int, trusted: str | None) -> AsyncIterator[Proxy]:
+    """Runs a recording proxy on this machine during the block.
 
-    With a `login`, `NAME:PASSWORD`, a proxy serves only clients that have it.
+    It serves only clients with its password, so that other users of the machine cannot add to the recording.
+    The proxy verifies servers by the certificate authorities of the file `trusted`, otherwise by those of
+    Mozilla. Raises InputError if the file cannot be read or the port is not free.
     """
-    logger = logging.getLogger("mitmproxy")
-    notes = _Notes()
-    logger.addHandler(notes)
-    with TemporaryDirectory(prefix="catnip-proxy-") as name:
-        # Commands of other users must read the certificate, but not the key.
-        folder, keys = Path(name), Path(name) / "keys"
-        folder.chmod(0o755)
-        keys.mkdir(mode=0o700)
-        running = asyncio.Event()
-        master = Master(Options(confdir=str(keys), mode=list(modes)))
-        server = Proxyserver()
+    try:
+        verified = ssl.create_default_context(cafile=trusted or certifi.where())
+    except OSError as error:
+        raise InputError(f"$SSL_CERT_FILE: {trusted}: {error.strerror or error}") from error
+    verified.set_alpn_protocols([SPOKEN])
+    # From Python 3.13 on, the default refuses authorities that browsers accept.
+    verified.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    login = f"catnip:{secrets.token_urlsafe(24)}"
+    with Authority() as authority:
+
+        async def serve(connection: Connection) -> None:
+            await _Client(recorder, authority, verified, login, connection).serve()
+
+        async with Servers() as servers:
+            try:
+                address = await servers.listen(serve, "127.0.0.1", port)
+            except OSError as error:
+                reason = os.strerror(error.errno).lower() if error.errno else str(error)
+                raise InputError(f"--port: 127.0.0.1:{port}: {reason}") from error
+            yield Proxy(address, login, authority)
+
+
+class _Client:
+    """Connection of a client, with the connection to the server of its last request."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        authority: Authority,
+        verified: ssl.SSLContext,
+        login: str,
+        connection: Connection,
+    ) -> None:
+        self._recorder, self._authority, self._verified = recorder, authority, verified
+        self._password = b"Basic " + base64.b64encode(login.encode())
+        self._here = connection
+        self._tunnel: _Server | None = None
+        self._there: tuple[_Server, Connection] | None = None
+
+    async def serve(self) -> None:
+        """Forwards requests until the client or a server ends the connection. Raises Broken."""
         try:
-            # `addon` comes before the library's addons, because it may have the response, but after the one
-            # that refuses a client.
-            master.addons.add(_Running(running), ProxyAuth(), addon, Core(), AntiCache(), server)
-            master.addons.add(NextLayer(), TlsConfig(), DisableH2C())
-            master.options.update(**settings, proxyauth=login)
-        except OptionsError as error:
-            raise InputError(str(error)) from error
-        task = asyncio.create_task(master.run())
-        try:
-            await running.wait()
-            for instance in server.servers:
-                if not instance.is_running:
-                    reason = instance.last_exception
-                    raise InputError(str(getattr(reason, "strerror", None) or reason))
-            authority = folder / "ca.pem"
-            shutil.copy(keys / CREATED, authority)
-            yield Serving([address[:2] for address in server.listen_addrs()], authority, login)
+            while isinstance(request := await self._here.receive(), h11.Request):
+                if not await self._serve(request) or not self._here.goes_on():
+                    return
         finally:
-            master.shutdown()
-            with suppress(asyncio.CancelledError):
-                await task
-            logger.removeHandler(notes)
+            if self._there is not None:
+                self._there[1].close()
+
+    async def _serve(self, request: h11.Request) -> bool:
+        """Serves a request; returns false if the connection must end. Raises Broken."""
+        if self._tunnel is None and not self._may(request):
+            # What a stranger sends further is not read.
+            await self._answer(request, 407, REFUSED)
+            return isinstance(await self._here.receive(), h11.EndOfMessage)
+        body = await self._body(request)
+        if request.method == b"CONNECT":
+            await self._connect(request)
+            return True
+        return await self._forward(request, body)
+
+    def _may(self, request: h11.Request) -> bool:
+        given = [value for name, value in request.headers if name == b"proxy-authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._password)
+
+    async def _body(self, request: h11.Request) -> bytes:
+        parts, size = [], 0
+        while isinstance(part := await self._here.receive(), h11.Data):
+            parts.append(part.data)
+            size += len(part.data)
+            if size > MAX_BODY:
+                self._recorder.fail(_subject(request, self._tunnel), TOO_LARGE)
+                raise Broken("too large a body")
+        return b"".join(parts)
+
+    async def _answer(
+        self, request: h11.Request, status: int, headers: list[tuple[str, str]], body: bytes = b""
+    ) -> None:
+        await self._here.send(
+            h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase),
+            *([h11.Data(data=body)] if body and request.method != b"HEAD" else []),
+            h11.EndOfMessage(),
+        )
+
+    async def _fail(self, request: h11.Request, reason: str) -> None:
+        """Answers that the server cannot be reached."""
+        body = f"{reason}\n".encode()
+        fields = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        await self._answer(request, 502, fields, body)
+
+    async def _connect(self, request: h11.Request) -> None:
+        """Answers CONNECT; after success, the client speaks TLS with this proxy. Raises Broken."""
+        target = request.target.decode("latin-1")
+        parts = urlsplit(f"//{target}")
+        try:
+            server = _Server("https", parts.hostname or "", parts.port or PORTS["https"])
+        except ValueError as error:
+            raise Broken(f"CONNECT {target}: {error}") from error
+        try:
+            # The server first: the client is told at once whether it can be reached and trusted.
+            await self._connected(server)
+        except (OSError, ValueError) as error:
+            self._recorder.fail(server.url(""), _why(error))
+            await self._fail(request, _why(error))
+            return
+        await self._here.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
+        here = self._here
+        if here.trailing:
+            raise Broken(f"CONNECT {target}: data before the answer")
+        try:
+            await here.writer.start_tls(self._authority.context(server.host))
+        except ssl.SSLError as error:
+            self._recorder.fail(server.url(""), f"{_why(error)}: is $CATNIP_CA trusted there?")
+            raise Broken(_why(error)) from error
+        except OSError as error:
+            raise Broken(_why(error)) from error
+        self._tunnel, self._here = server, Connection(here.reader, here.writer, h11.SERVER)
+
+    async def _connected(self, server: _Server) -> tuple[Connection, bool]:
+        """Returns a connection to a server, and true if it existed before. Raises OSError."""
+        if self._there is not None:
+            used, connection = self._there
+            if used == server and connection.goes_on():
+                return connection, True
+            connection.close()
+            self._there = None
+        is_secure = server.scheme == "https"
+        async with asyncio.timeout(LONGEST_CONNECT_S):
+            reader, writer = await asyncio.open_connection(
+                server.host, server.port, ssl=self._verified if is_secure else None, happy_eyeballs_delay=0.25
+            )
+        connection = Connection(reader, writer, h11.CLIENT)
+        self._there = server, connection
+        return connection, False
+
+    async def _forward(self, request: h11.Request, body: bytes) -> bool:
+        """Forwards a request and its response; returns false if the connection must end. Raises Broken."""
+        server, target = self._tunnel, request.target.decode("latin-1")
+        if server is None:
+            server, target = _of_url(target)
+        sent = end_to_end(request.headers.raw_items(), "expect", *CONDITIONS)
+        recorded = [field for field in listed(sent) if field[0].lower() not in SECRETS]
+        of = Request(request.method.decode(), server.url(target), recorded, body)
+        number = self._recorder.begin(f"{of.method} {of.url}")
+        if body and not any(name == b"content-length" for name, _ in request.headers):
+            sent.append((b"Content-Length", str(len(body)).encode()))
+        if upgrade := [value for name, value in request.headers if name == b"upgrade"]:
+            sent += [(b"Connection", b"Upgrade"), (b"Upgrade", upgrade[0])]
+        asked = h11.Request(method=request.method, target=target, headers=sent)
+        try:
+            there, begun = await self._exchange(server, asked, body)
+        except (Broken, OSError, ValueError) as error:
+            self._recorder.lose(number, _why(error))
+            await self._fail(request, _why(error))
+            return True
+        if isinstance(begun, h11.InformationalResponse):
+            known = f"{begun.status_code} {begun.reason.decode('latin-1')}"
+            self._recorder.lose(number, f"{known}: the rest of the connection is not HTTP")
+            await self._here.send(begun)
+            await _relay(self._here, there)
+            return False
+        return await self._respond(number, of, there, begun)
+
+    async def _exchange(
+        self, server: _Server, request: h11.Request, body: bytes
+    ) -> tuple[Connection, h11.Response | h11.InformationalResponse]:
+        """Sends a request; returns the connection and the begin of the response, or status 101.
+
+        Raises Broken or OSError.
+        """
+        while True:
+            there, is_used = await self._connected(server)
+            there.has_received = False
+            try:
+                await there.send(request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage())
+                while isinstance(event := await there.receive(), h11.InformationalResponse):
+                    if event.status_code == SWITCHING:
+                        return there, event
+                if isinstance(event, h11.Response):
+                    return there, event
+                raise Broken("no response")
+            except Broken:
+                there.close()
+                self._there = None
+                # A server may end an idle connection at any time.
+                if not is_used or there.has_received:
+                    raise
+
+    async def _respond(self, number: int, of: Request, there: Connection, begun: h11.Response) -> bool:
+        """Passes a response on and records it; returns false if it has not arrived whole. Raises Broken."""
+        fields = begun.headers.raw_items()
+        passed_on = end_to_end(fields)
+        await self._here.send(
+            h11.Response(status_code=begun.status_code, headers=passed_on, reason=begun.reason)
+        )
+        body = bytearray()
+        while True:
+            try:
+                event = await there.receive()
+            except Broken as broken:
+                is_large = any(
+                    name.lower() == b"content-length" and int(value) > MAX_BODY for name, value in fields
+                )
+                self._recorder.lose(number, TOO_LARGE if is_large else str(broken))
+                return False
+            if not isinstance(event, h11.Data):
+                break
+            # One byte more than the largest body tells that it is larger.
+            body += event.data[: MAX_BODY + 1 - len(body)]
+            await self._here.send(event)
+        await self._here.send(h11.EndOfMessage())
+        received = Response(begun.status_code, begun.reason.decode("latin-1"), listed(fields), bytes(body))
+        peer = there.writer.get_extra_info("peername")
+        self._recorder.complete(number, of, received, peer[0] if peer else None)
+        return True
 
 
-class _Running:
-    """Addon of mitmproxy that sets an event when all servers have started."""
-
-    def __init__(self, event: asyncio.Event) -> None:
-        self._event = event
-
-    def running(self) -> None:
-        self._event.set()
+def _subject(request: h11.Request, tunnel: _Server | None) -> str:
+    target = request.target.decode("latin-1")
+    return f"{request.method.decode()} {tunnel.url(target) if tunnel else target}"
 
 
-class _Notes(logging.Handler):
-    """Log handler that shows mitmproxy's messages if --verbose is set."""
+def _of_url(url: str) -> tuple[_Server, str]:
+    """Returns the server of an absolute URL, and the target there. Raises Broken."""
+    try:
+        parts = urlsplit(url)
+        server = _Server(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme])
+    except (KeyError, ValueError) as error:
+        raise Broken(f"{url}: expected http:// or https://") from error
+    return server, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
-    def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+
+def _why(error: Exception) -> str:
+    """Returns the reason of a failed connection as a text of one line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).replace("_", " ").lower()
+    if isinstance(error, TimeoutError):
+        return f"no answer within {LONGEST_CONNECT_S} s"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)
+
+
+async def _relay(one: Connection, other: Connection) -> None:
+    """Passes all bytes on between two connections that have left HTTP, until one of them ends."""
+
+    async def pass_on(source: Connection, sink: Connection) -> None:
+        data = source.trailing
+        try:
+            while True:
+                sink.writer.write(data)
+                await sink.writer.drain()
+                data = await source.reader.read(CHUNK)
+                if not data:
+                    return
+        except OSError as error:
+            raise Broken(_why(error)) from error
+
+    both = [asyncio.create_task(pass_on(one, other)), asyncio.create_task(pass_on(other, one))]
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)

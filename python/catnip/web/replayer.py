@@ -6,39 +6,32 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from errno import EADDRINUSE
 from typing import Any
 
+import h11
 from dns.exception import DNSException
 from dns.message import Message, from_wire, make_response
 from dns.rcode import Rcode
 from dns.rdataclass import RdataClass
 from dns.rdatatype import RdataType
 from dns.rrset import from_text
-from mitmproxy.http import Headers, HTTPFlow, Response
 
 from catnip._core import InputError
 from catnip.base.verbosity import note
-from catnip.web.proxy import Serving, serving
+from catnip.web.authority import Authority
+from catnip.web.http import Connection, Servers, end_to_end
 from catnip.web.site import Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
 """Addresses of replayed hosts: the range for measurements of networks (RFC 2544), unused in the Internet."""
 RESOLVER = str(RANGE[1])
 TTL_S = 60
-HOP_BY_HOP = {
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-}
-"""Headers that concern the recorded connection only (RFC 9110)."""
-ELSEWHERE = {"alt-svc"}
-"""Headers that refer to other servers, which are not replayed, such as servers of HTTP/3."""
+ELSEWHERE = "alt-svc"
+"""Header that refers to other servers, which are not replayed, such as servers of HTTP/3."""
 WITHOUT_BODY = {204, 304}
+UNKNOWN = b"not recorded\n"
+"""Body of the response to a request for which none was recorded."""
 
 
 def addresses(site: Site) -> dict[str, str]:
@@ -57,7 +50,7 @@ def addresses(site: Site) -> dict[str, str]:
 
 
 class Replayer:
-    """Addon of mitmproxy that answers requests and DNS queries from a recorded site, and counts them."""
+    """Answers to requests and DNS queries from a recorded site, and their counts."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -68,20 +61,23 @@ class Replayer:
         self.unknown: Counter[str] = Counter()
         """Numbers of DNS queries for names that are not those of recorded hosts."""
 
-    def request(self, flow: HTTPFlow) -> None:
-        """Answers a request with the recorded response, or with 404 if none was recorded."""
-        request = flow.request
-        scheme = "https" if flow.client_conn.tls_established else "http"
-        port = flow.client_conn.sockname[1] if flow.client_conn.sockname else 0
-        host = (request.host_header or "").rpartition("@")[2].partition(":")[0].rstrip(".").lower()
+    def answer(self, request: h11.Request, scheme: str, port: int) -> list[h11.Event]:
+        """Returns the recorded response to a request, or 404 if none was recorded."""
+        method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
+        given = [value.decode("latin-1") for name, value in request.headers if name == b"host"]
+        host = "".join(given).rpartition("@")[2].partition(":")[0].rstrip(".").lower()
         origin = Origin(scheme, host, port)
-        found = self.site.answer(request.method, origin, request.path)
-        if found is None:
-            self.unmatched[f"{request.method} {origin}{request.path}"] += 1
-            flow.response = Response.make(404, "not recorded\n", {"Content-Type": "text/plain"})
-        else:
+        found = self.site.answer(method, origin, target)
+        if found is not None:
             self.answered += 1
-            flow.response = _response(found)
+            return _response(found)
+        self.unmatched[f"{method} {origin}{target}"] += 1
+        fields = [("Content-Type", "text/plain"), ("Content-Length", str(len(UNKNOWN)))]
+        return [
+            h11.Response(status_code=404, headers=fields, reason=b"Not Found"),
+            *([] if method == "HEAD" else [h11.Data(data=UNKNOWN)]),
+            h11.EndOfMessage(),
+        ]
 
     def resolve(self, question: Message) -> Message:
         """Answers a DNS query. A recorded host has only an IPv4 address; other hosts do not exist."""
@@ -116,20 +112,42 @@ class Replayer:
 
 
 @asynccontextmanager
-async def replaying(replayer: Replayer) -> AsyncIterator[Serving]:
-    """Runs the servers and a DNS resolver during the block, at addresses that this machine must have."""
-    where = dict.fromkeys((replayer.addresses[origin.host], origin.port) for origin in replayer.site.origins)
-    # In this mode, clients that begin with TLS are served with TLS. `replayer` answers all requests, so none
-    # is forwarded to the addresses.
-    modes = [f"reverse:http://{address}:{port}@{address}:{port}" for address, port in where]
-    settings = {"connection_strategy": "lazy", "keep_host_header": True, "http2": False}
+async def replaying(replayer: Replayer) -> AsyncIterator[Authority]:
+    """Runs the servers and a DNS resolver during the block, at addresses that this machine must have.
+
+    Yields the certificate authority of the servers. Raises InputError if one port has HTTP and HTTPS.
+    """
     loop = asyncio.get_running_loop()
     resolver, _ = await loop.create_datagram_endpoint(lambda: _Resolver(replayer), (RESOLVER, 53))
     try:
-        async with serving(modes, replayer, settings) as servers:
-            yield servers
+        with Authority() as authority:
+            async with Servers() as servers:
+                for origin in replayer.site.origins:
+                    await _listen(servers, replayer, authority, origin)
+                yield authority
     finally:
         resolver.close()
+
+
+async def _listen(servers: Servers, replayer: Replayer, authority: Authority, origin: Origin) -> None:
+    """Starts the server of an origin."""
+
+    async def serve(connection: Connection) -> None:
+        while isinstance(request := await connection.receive(), h11.Request):
+            while isinstance(await connection.receive(), h11.Data):
+                pass
+            await connection.send(*replayer.answer(request, origin.scheme, origin.port))
+            if not connection.goes_on():
+                return
+
+    context = authority.context(origin.host) if origin.scheme == "https" else None
+    try:
+        await servers.listen(serve, replayer.addresses[origin.host], origin.port, context)
+    except OSError as error:
+        if error.errno == EADDRINUSE:
+            reason = "the site has HTTP and HTTPS there; expected one of them"
+            raise InputError(f"SITE: {origin.host}, port {origin.port}: {reason}") from error
+        raise
 
 
 class _Resolver(asyncio.DatagramProtocol):
@@ -152,30 +170,19 @@ class _Resolver(asyncio.DatagramProtocol):
             self._transport.sendto(answer.to_wire(), addr)
 
 
-def _response(exchange: Exchange) -> Response:
+def _response(exchange: Exchange) -> list[h11.Event]:
     """Returns the recorded response of an exchange as HTTP/1.1 over a persistent connection."""
     recorded = exchange.response
-    dropped = HOP_BY_HOP | ELSEWHERE
     has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY
-    if has_body:
-        dropped = dropped | {"content-length"}
-    fields = [
-        (name.encode("latin-1"), value.encode("latin-1"))
-        for name, value in recorded.headers
-        if name.lower() not in dropped
-    ]
+    sent = [(name.encode("latin-1"), value.strip().encode("latin-1")) for name, value in recorded.headers]
+    fields = end_to_end(sent, ELSEWHERE, *(["content-length"] if has_body else []))
     if has_body:
         fields.append((b"Content-Length", str(len(recorded.body)).encode()))
-    return Response(
-        http_version=b"HTTP/1.1",
-        status_code=recorded.status,
-        reason=recorded.reason.encode("latin-1"),
-        headers=Headers(fields),
-        content=recorded.body if has_body else b"",
-        trailers=None,
-        timestamp_start=0.0,
-        timestamp_end=0.0,
-    )
+    return [
+        h11.Response(status_code=recorded.status, headers=fields, reason=recorded.reason.encode("latin-1")),
+        *([h11.Data(data=recorded.body)] if has_body else []),
+        h11.EndOfMessage(),
+    ]
 
 
 def _times(count: int) -> str:

@@ -1,0 +1,146 @@
+"""HTTP/1.1 over asyncio's streams, for servers and clients."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Self
+
+import h11
+
+from catnip.base.verbosity import note
+
+CHUNK = 1 << 16
+"""Largest number of bytes that are read at once."""
+MAX_HEADERS = 1 << 18
+"""Largest size of the headers of a request or response, bytes."""
+HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+"""Headers that concern one connection only (RFC 9110)."""
+Fields = list[tuple[bytes, bytes]]
+
+
+class Broken(Exception):
+    """Raised if the peer does not speak HTTP/1.1, or ends the connection within a message."""
+
+
+class Servers:
+    """Servers and their connections; for use in `async with`, which ends them."""
+
+    def __init__(self) -> None:
+        self._listening: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._listening:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def listen(
+        self,
+        serve: Callable[["Connection"], Awaitable[None]],
+        host: str,
+        port: int,
+        context: ssl.SSLContext | None = None,
+    ) -> tuple[str, int]:
+        """Serves the connections to an address, with TLS if there is a context; returns the address.
+
+        A connection is closed when `serve` returns or raises Broken. Raises OSError.
+        """
+
+        async def until_end(connection: Connection) -> None:
+            try:
+                await serve(connection)
+            except Broken as broken:
+                note(f"a connection to {host}, port {port}: {broken}")
+            finally:
+                connection.close()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(until_end(Connection(reader, writer, h11.SERVER)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        server = await asyncio.start_server(accept, host, port, ssl=context)
+        self._listening.append(server)
+        address: tuple[str, int] = server.sockets[0].getsockname()[:2]
+        return address
+
+
+class Connection:
+    """One end of a connection over which requests follow each other."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, role: type[h11.CLIENT | h11.SERVER]
+    ) -> None:
+        self.reader, self.writer = reader, writer
+        self.has_received = False
+        """True if any byte has been received."""
+        self._role = role
+        self._http = h11.Connection(role, max_incomplete_event_size=MAX_HEADERS)
+
+    @property
+    def trailing(self) -> bytes:
+        """Bytes that the peer has sent after a message with which the connection leaves HTTP."""
+        return self._http.trailing_data[0]
+
+    async def receive(self) -> h11.Event | None:
+        """Returns the next event of the peer; None if it goes on after HTTP. Raises Broken."""
+        try:
+            while True:
+                if self._role is h11.SERVER and self._http.they_are_waiting_for_100_continue:
+                    await self.send(h11.InformationalResponse(status_code=100, headers=[]))
+                event = self._http.next_event()
+                if isinstance(event, h11.Event):
+                    return event
+                if event is h11.PAUSED:
+                    return None
+                data = await self.reader.read(CHUNK)
+                if not data and self._http.their_state is h11.SEND_RESPONSE:
+                    raise Broken("the server has ended the connection")
+                self.has_received |= bool(data)
+                self._http.receive_data(data)
+        except (h11.RemoteProtocolError, OSError) as error:
+            raise Broken(str(error)) from error
+
+    async def send(self, *events: h11.Event) -> None:
+        """Sends events. Raises Broken."""
+        try:
+            for event in events:
+                # The library passes bodies through as they are.
+                self.writer.write(self._http.send(event) or b"")
+            await self.writer.drain()
+        except (h11.LocalProtocolError, OSError) as error:
+            raise Broken(str(error)) from error
+
+    def goes_on(self) -> bool:
+        """Prepares for the next request; returns false if the connection must be closed instead."""
+        states = {self._http.our_state, self._http.their_state}
+        if states == {h11.DONE}:
+            self._http.start_next_cycle()
+        return states <= {h11.DONE, h11.IDLE} and not self.reader.at_eof()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        with suppress(OSError, RuntimeError):
+            self.writer.close()
+
+
+def end_to_end(fields: Iterable[tuple[bytes, bytes]], *others: str) -> Fields:
+    """Returns headers without those of `HOP_BY_HOP` and `others`."""
+    dropped = HOP_BY_HOP.union(others)
+    return [(name, value) for name, value in fields if name.decode("latin-1").lower() not in dropped]

@@ -1,0 +1,215 @@
+"""Tests of the recording proxy, byte by byte, between a client and a server of sockets."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from catnip._core import InputError
+from catnip.web.proxy import recording
+from catnip.web.recorder import Recorder
+
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
+OK = b"HTTP/1.1 200 Fine\r\nX-Case: Kept\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Server:
+    """Server that answers each head of a request by a function, and keeps what it has received."""
+
+    def __init__(self, answer: Callable[[Reader, Writer], Awaitable[None]]) -> None:
+        self.heads: list[bytes] = []
+        self.connections = 0
+        self._answer = answer
+
+    async def serve(self, reader: Reader, writer: Writer) -> None:
+        self.connections += 1
+        while head := await read_head(reader):
+            self.heads.append(head)
+            await self._answer(reader, writer)
+            if writer.is_closing():
+                return
+        writer.close()
+
+
+async def read_head(reader: Reader) -> bytes:
+    """Returns a message up to its empty line; nothing if the connection ends before."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return b""
+
+
+def through(
+    answer: Callable[[Reader, Writer], Awaitable[None]],
+    client: Callable[[Reader, Writer, str], Awaitable[None]],
+) -> tuple[Server, Recorder]:
+    """Runs a client, which has a connection to the proxy and the URL of the server."""
+
+    async def main() -> tuple[Server, Recorder]:
+        server, recorder = Server(answer), Recorder()
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        async with recording(recorder, 0, None) as proxy:
+            reader, writer = await asyncio.open_connection(*proxy.address)
+            login = base64.b64encode(proxy.login.encode()).decode()
+            await asyncio.wait_for(client(reader, writer, f"{url} {login}"), 20)
+            writer.close()
+        listener.close()
+        await asyncio.sleep(0)
+        return server, recorder
+
+    return asyncio.run(main())
+
+
+def request(known: str, path: str, *fields: str, method: str = "GET") -> bytes:
+    """Returns a request with the password of the proxy and these header fields."""
+    url, login = known.split()
+    lines = [f"{method} {url}{path} HTTP/1.1", "Host: here", f"Proxy-Authorization: Basic {login}", *fields]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def send_ok(_: Reader, writer: Writer) -> None:
+    writer.write(OK)
+
+
+def test_fields_are_passed_on_as_they_are_but_for_those_of_the_connection_and_conditions() -> None:
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        asked = [
+            "X-Mixed: CaSe",
+            "Proxy-Connection: keep-alive",
+            "If-None-Match: *",
+            "If-Modified-Since: now",
+        ]
+        writer.write(request(known, "/a?b=c", *asked))
+        assert await reader.readexactly(len(OK)) == OK
+
+    server, _ = through(send_ok, client)
+    assert server.heads == [b"GET /a?b=c HTTP/1.1\r\nHost: here\r\nX-Mixed: CaSe\r\n\r\n"]
+
+
+def test_a_request_is_sent_again_if_the_server_has_ended_an_idle_connection() -> None:
+    async def answers_once(_: Reader, writer: Writer) -> None:
+        writer.write(OK)
+        await writer.drain()
+        writer.close()
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        for path in ("/1", "/2", "/3"):
+            writer.write(request(known, path))
+            assert await reader.readexactly(len(OK)) == OK
+
+    server, _ = through(answers_once, client)
+    assert (server.connections, len(server.heads)) == (3, 3)
+
+
+def test_a_server_that_answers_nothing_is_asked_once_and_told() -> None:
+    async def ends(_: Reader, writer: Writer) -> None:
+        writer.close()
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(request(known, "/none"))
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+
+    server, recorder = through(ends, client)
+    assert len(server.heads) == 1
+    assert recorder.lost[0].endswith("/none: the server has ended the connection")
+
+
+def test_a_body_is_asked_for_where_the_client_waits_for_that() -> None:
+    async def echoes(reader: Reader, writer: Writer) -> None:
+        body = await reader.readexactly(5)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(request(known, "/", "Expect: 100-continue", "Content-Length: 5", method="POST"))
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 100 ")
+        writer.write(b"hello")
+        await read_head(reader)
+        assert await reader.readexactly(5) == b"hello"
+
+    server, _ = through(echoes, client)
+    assert b"expect" not in server.heads[0].lower()
+
+
+def test_a_body_in_chunks_arrives_whole() -> None:
+    async def echoes(reader: Reader, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" + await reader.readexactly(6))
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(request(known, "/", "Transfer-Encoding: chunked", method="POST"))
+        writer.write(b"3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n")
+        await read_head(reader)
+        assert await reader.readexactly(6) == b"abcdef"
+
+    server, _ = through(echoes, client)
+    assert b"\r\nContent-Length: 6\r\n" in server.heads[0]
+
+
+def test_a_stranger_is_refused_before_its_body() -> None:
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        asked = request(known, "/", "Content-Length: 1000000", method="POST")
+        writer.write(asked.replace(b"Basic ", b"Basic x"))
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 407 ")
+
+    server, recorder = through(send_ok, client)
+    assert (server.heads, recorder.lost) == ([], [])
+
+
+def test_a_host_that_is_none_is_told_to_the_client_and_in_the_end() -> None:
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        login = known.split()[1]
+        for method in ("GET", "HEAD", "CONNECT"):
+            target = "a..b:443" if method == "CONNECT" else "http://a..b/"
+            fields = f"Host: a\r\nProxy-Authorization: Basic {login}\r\n\r\n"
+            writer.write(f"{method} {target} HTTP/1.1\r\n{fields}".encode())
+            head = await read_head(reader)
+            assert head.startswith(b"HTTP/1.1 502 ")
+            if method != "HEAD":
+                await reader.readline()
+
+    _, recorder = through(send_ok, client)
+    assert [line.partition(": ")[0] for line in recorder.lost] == [
+        "GET http://a..b/",
+        "HEAD http://a..b/",
+        "https://a..b",
+    ]
+
+
+def test_what_follows_a_change_of_protocol_is_passed_on_both_ways_and_told() -> None:
+    async def upgrades(reader: Reader, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: w\r\nConnection: Upgrade\r\n\r\nfirst")
+        writer.write(b"<" + await reader.readexactly(4) + b">")
+        await writer.drain()
+        writer.close()
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(request(known, "/ws", "Upgrade: w", "Connection: Upgrade"))
+        assert (await read_head(reader)).startswith(b"HTTP/1.1 101 ")
+        writer.write(b"ping")
+        assert await reader.readexactly(11) == b"first<ping>"
+
+    _, recorder = through(upgrades, client)
+    assert recorder.lost[0].endswith("/ws: 101 Switching Protocols: the rest of the connection is not HTTP")
+
+
+@pytest.mark.parametrize("bytes_of_client", [b"\x16\x03\x01\x00\x00", b"GET / HTTP/1.1\r\n" + b"a" * 2**19])
+def test_what_is_no_request_ends_the_connection_alone(bytes_of_client: bytes) -> None:
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(bytes_of_client + b"\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+
+    server, recorder = through(send_ok, client)
+    assert (server.heads, recorder.exchanges, recorder.lost) == ([], [], [])
+
+
+def test_a_file_of_authorities_that_is_none_is_one_line() -> None:
+    async def main() -> None:
+        async with recording(Recorder(), 0, "/nowhere/ca.pem"):
+            pass
+
+    with pytest.raises(InputError, match=r"\$SSL_CERT_FILE: /nowhere/ca.pem: No such file"):
+        asyncio.run(main())
