@@ -23,5 +23,5 @@ PAPER = Paper(
         Part(wan.table, ["CAT-E10"]),
         *(Part(partial(wan.trade, server=server), ["CAT-E10"]) for server in wan.SERVERS),
     ],
-    quick_without=("TB-S7", "TB-E5", "TB-E9", "TB-E10", "CAT-S24", "CAT-S25", "CAT-E10"),
+    quick_without=("TB-S7", "TB-E5", "TB-E9", "TB-E10", "CAT-S24", "CAT-S25", "CAT-E10", "CAT-E16"),
 )
