@@ -427,3 +427,45 @@ def test_reproduce(catnip: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 def test_a_refused_output_leaves_nothing_behind(catnip: Run, tmp_path: Path) -> None:
     catnip("reproduce", "catnip", "--report", tmp_path / "r.html", "--table", "/dev/null/t.md")
     assert list(tmp_path.iterdir()) == []
+
+
+HOSTILE = "a\x1b]0;owned\x07\x9b31m\u202eb"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", f"{HOSTILE}.toml"],
+        ["check", "{scenario}"],
+        ["run", f"{HOSTILE}"],
+        ["run", SMALL, "--variant", HOSTILE],
+        ["trace", "--profile", HOSTILE],
+        ["reproduce", HOSTILE],
+        [HOSTILE],
+        ["har", "{har}"],
+        ["replay", "{site}", "--", "true"],
+    ],
+)
+def test_what_controls_a_terminal_is_shown_and_not_printed(
+    catnip: Run, tmp_path: Path, arguments: list[str]
+) -> None:
+    scenario, har, site = (tmp_path / f"{HOSTILE}{kind}" for kind in (".toml", ".har", ".site"))
+    scenario.write_text('id = "x"\ntitle = "\\u001b]0;owned\\u0007"\n"k\\u001b" = 1\n', encoding="utf-8")
+    entries = [
+        {"request": {"method": "GET", "url": f"https://x.org/{HOSTILE}"}, "response": {"status": "\x1b"}}
+    ]
+    har.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
+    site.mkdir()
+    (site / "site.jsonl").write_text('{"catnip_site": 1}\n{"method": "\\u001b["}\n', encoding="utf-8")
+    found = catnip(*(one.format(scenario=scenario, har=har, site=site) for one in arguments))
+    assert found.code == BAD_INPUT, found
+    printed = found.out + found.err
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed), repr(printed)
+    assert r"\u{1b}" in printed or r"\x1b" in printed or r"\u001b" in printed, printed
+
+
+def test_messages_are_printed_in_one_place() -> None:
+    package = Path(cli.__file__).parents[1]
+    uses = {file.name for file in package.rglob("*.py") if re.search(r"\berr=True", file.read_text())}
+    # `emulate` passes on what the emulator has printed, which is clean.
+    assert uses == {"verbosity.py", "real_time.py"}

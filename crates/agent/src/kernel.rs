@@ -6,6 +6,7 @@ use crate::skeleton::{AgentSkel, AgentSkelBuilder};
 use crate::statistics::{self, Count};
 use crate::users;
 use catnip_cli::failure::Failure;
+use catnip_cli::out::print_stderr;
 use catnip_linux::netlink::{Device, Netlink};
 use catnip_linux::sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -79,7 +80,7 @@ impl<'a> Attached<'a> {
     pub fn new(setup: &Setup, memory: &'a mut ObjectMemory) -> Result<Self, Failure> {
         // Messages of libbpf are printed on request only.
         let verbose = std::env::var_os("CATNIP_BPF_LOG").is_some();
-        libbpf_rs::set_print(verbose.then_some((libbpf_rs::PrintLevel::Debug, |_, text| eprint!("{text}"))));
+        libbpf_rs::set_print(verbose.then_some((libbpf_rs::PrintLevel::Debug, |_, text| print_stderr(text))));
         let load = |action: &'static str| {
             move |error: libbpf_rs::Error| {
                 let hint = "`catnip agent check` lists missing features, CATNIP_BPF_LOG=1 prints messages";

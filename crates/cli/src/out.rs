@@ -1,21 +1,22 @@
 //! Printing to standard output and standard error, and output of JSON.
 
 use crate::failure::Failure;
+use crate::text::Plain;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints to standard error. Failures are ignored, for example if standard error is closed.
+/// Prints to standard error, as [`Plain`] text. Failures are ignored, for example if standard error is closed.
 pub fn print_stderr(text: impl Display) {
-    let _ = write!(io::stderr(), "{text}");
+    let _ = write!(io::stderr(), "{}", Plain(text));
 }
 
-/// Prints to standard output. Returns the exit code of the program, which reports a failed write.
+/// Prints to standard output, as [`Plain`] text. Returns the exit code of the program, which reports a failed write.
 pub fn print_stdout(text: impl Display) -> ExitCode {
     let mut out = io::stdout().lock();
-    match ignore_closed_pipe(write!(out, "{text}").and_then(|()| out.flush())) {
+    match ignore_closed_pipe(write!(out, "{}", Plain(text)).and_then(|()| out.flush())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             print_stderr(format_args!("error: {failure}\n"));

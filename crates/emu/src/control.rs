@@ -217,8 +217,7 @@ pub fn request_change(process: Option<u32>, change: &str) -> Result<(), Failure>
     match response.trim() {
         DONE => Ok(()),
         "" => Err(Failure::new("--link", format!("process {process} belongs to another user, or has ended"))),
-        // What comes from another process is printed without control characters.
-        message => Err(Failure { message: message.replace(char::is_control, " "), code: 2 }),
+        message => Err(Failure { message: message.into(), code: 2 }),
     }
 }
 

@@ -1,11 +1,14 @@
-"""Verbosity of a command on stderr, and timed messages about its progress."""
+"""Messages of a command on stderr: how many there are, and what of their text reaches a terminal."""
 
+import re
 from enum import Enum
 from time import perf_counter
 
 import click
 
 _KEY = "catnip.base.verbosity"
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that control terminals, lines and tabs excepted, or the direction of text."""
 
 
 class Loudness(Enum):
@@ -26,17 +29,35 @@ def loudness() -> Loudness:
     return _settings()[0]
 
 
+def plain(text: str) -> str:
+    """Returns a text with escapes in place of the characters that would control a terminal.
+
+    Names of files, addresses of recorded pages and messages of other programs may contain them.
+    """
+    return _CONTROLS.sub(lambda control: f"\\u{{{ord(control[0]):x}}}", text)
+
+
+def tell(message: str) -> None:
+    """Prints a line on stderr."""
+    click.echo(plain(message), err=True)
+
+
+def complain(message: str) -> None:
+    """Prints an error on stderr, in one line."""
+    tell(f"error: {' '.join(message.split())}")
+
+
 def note(message: str) -> None:
     """Prints a message with the seconds since the command began, if --verbose is set."""
     of, began_s = _settings()
     if of is Loudness.VERBOSE:
-        click.echo(f"{perf_counter() - began_s:8.3f} s  {message}", err=True)
+        tell(f"{perf_counter() - began_s:8.3f} s  {message}")
 
 
 def warn(message: str) -> None:
     """Prints a warning, unless --quiet is set."""
     if loudness() is not Loudness.QUIET:
-        click.echo(f"warning: {message}", err=True)
+        tell(f"warning: {message}")
 
 
 def _settings() -> tuple[Loudness, float]:

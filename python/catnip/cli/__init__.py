@@ -16,6 +16,7 @@ from click.shell_completion import shell_complete
 
 from catnip._core import InputError, __version__
 from catnip.base import extras
+from catnip.base.verbosity import complain
 from catnip.cli.options import BAD_INPUT, DEFECT, INTERRUPTED, exit_codes_text
 
 COMMANDS = {
@@ -141,7 +142,7 @@ def _open_streams() -> None:
 
 
 def _complain(message: str) -> int:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    complain(message)
     return BAD_INPUT
 
 

@@ -10,7 +10,7 @@ from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import paths
 from catnip.base.files import write
-from catnip.base.verbosity import warn
+from catnip.base.verbosity import complain, plain, warn
 from catnip.cli.options import BAD_INPUT, OUTPUT_FILE, Changes, common, set_option
 from catnip.report import output
 
@@ -40,11 +40,11 @@ def check(files: tuple[str, ...], changes: Changes, seed: int, as_json: bool) ->
         output.print_json({"scenarios": found, "errors": errors, "seed": seed})
     for file, contents in found.items():
         if not as_json:
-            click.echo(_description(file, contents))
+            click.echo(plain(_description(file, contents)))
         for warning in contents["warnings"]:
             warn(warning)
     for message in errors.values():
-        click.echo(f"error: {' '.join(message.split())}", err=True)
+        complain(message)
     if errors:
         raise click.exceptions.Exit(BAD_INPUT)
 

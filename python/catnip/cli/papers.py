@@ -13,7 +13,7 @@ from catnip.analysis.stopping import Until
 from catnip.base import extras, files, provenance
 from catnip.base.locks import only_writer, only_writer_of
 from catnip.base.progress import Progress
-from catnip.base.verbosity import note, warn
+from catnip.base.verbosity import note, tell, warn
 from catnip.cli.options import (
     CLAIM_FAILED,
     MARKDOWN,
@@ -173,7 +173,7 @@ def _show(outcome: Reproduction, written: list[Path], as_json: bool) -> None:
     if as_json:
         output.print_json_lines(claim.as_json() for claim in outcome.claims)
         for line in outcome.notes:
-            click.echo(line, err=True)
+            tell(line)
     else:
         output.print_outcome(outcome, written)
 

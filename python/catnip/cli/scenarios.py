@@ -11,7 +11,7 @@ from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, files, paths
 from catnip.base.locks import only_writer
-from catnip.base.verbosity import note, warn
+from catnip.base.verbosity import complain, note, warn
 from catnip.cli.options import (
     CAPTURE,
     DRAWING,
@@ -403,7 +403,7 @@ def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> N
     elif not any(one.hops for one in summaries.values()):
         problem = "no packet was sent before the end of the run"
     if problem:
-        click.echo(f"error: {scenario.path}: duration: {problem}", err=True)
+        complain(f"{scenario.path}: duration: {problem}")
         raise click.exceptions.Exit(NOTHING_FINISHED)
 
 

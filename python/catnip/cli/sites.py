@@ -18,7 +18,7 @@ from catnip.base import extras
 from catnip.base.locks import only_writer
 from catnip.base.programs import program
 from catnip.base.progress import Progress
-from catnip.base.verbosity import Loudness, loudness, note
+from catnip.base.verbosity import Loudness, complain, loudness, note, tell
 from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, common, voice
 from catnip.report import output
 from catnip.web import commands, loads, site
@@ -277,7 +277,7 @@ async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[
 
 
 def _cannot_run(code: int, reason: str) -> click.exceptions.Exit:
-    click.echo(f"error: {reason}", err=True)
+    complain(reason)
     return click.exceptions.Exit(code)
 
 
@@ -435,7 +435,7 @@ def _report_recorded(folder: Path, recorder: "Recorder", has_sandbox: bool | Non
         _print_notes([f"{folder}: {count} responses from {len(recorded.origins)} origins, {size} bytes"])
         _print_notes([WITHOUT_SANDBOX] * (has_sandbox is False))
     if not count:
-        click.echo(f"error: {folder}: nothing was recorded", err=True)
+        complain(f"{folder}: nothing was recorded")
 
 
 def _print_notes(lines: Sequence[str]) -> None:
@@ -444,6 +444,6 @@ def _print_notes(lines: Sequence[str]) -> None:
         return
     limit = len(lines) if loudness() is Loudness.VERBOSE else MAX_NOTES
     for line in lines[:limit]:
-        click.echo(line, err=True)
+        tell(line)
     if len(lines) > limit:
-        click.echo(f"… and {len(lines) - limit} more, shown with --verbose", err=True)
+        tell(f"… and {len(lines) - limit} more, shown with --verbose")

@@ -16,6 +16,7 @@ from catnip.analysis.interval import Interval
 from catnip.base import paths
 from catnip.base.paths import Outline
 from catnip.base.ranges import runs_of
+from catnip.base.verbosity import plain
 from catnip.report.model import Held, Reproduction
 from catnip.report.model import Table as ReportTable
 
@@ -36,7 +37,7 @@ def print_json_lines(documents: Iterable[Any]) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Prints a titled table. The terminal wraps long lines, so that no digit is cut."""
-    head, *body = cells = [list(columns), *map(list, rows)]
+    head, *body = cells = [[plain(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
@@ -44,7 +45,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         return f"  {'   '.join(padded)}".rstrip()
 
     for part in title.splitlines():
-        click.secho(part, bold=True)
+        click.secho(plain(part), bold=True)
     click.echo()
     click.secho(line(head), bold=True)
     click.echo(" " + "─" * (sum(widths) + 3 * len(widths) - 1))
@@ -56,7 +57,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 def print_note(about: object) -> None:
     """Prints a paragraph, wrapped by the terminal; nothing for None."""
     if about is not None:
-        click.echo(f"{about}\n")
+        click.echo(f"{plain(str(about))}\n")
 
 
 def _width(cell: str) -> int:
