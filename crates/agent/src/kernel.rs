@@ -11,10 +11,13 @@ use catnip_linux::netlink::{Device, Netlink};
 use catnip_linux::sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, OpenObject};
-use std::fs::File;
+use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
+
+/// Congestion controllers of the machine, by name.
+const AVAILABLE_CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Configuration of the kernel programs.
 #[derive(Clone, Debug)]
@@ -143,26 +146,23 @@ impl<'a> Attached<'a> {
         }
         if setup.controllers != Controllers::None {
             let maps = &mut skeleton.maps;
+            // The kernel complains in its log about a controller that is registered twice.
+            let registered = fs::read_to_string(AVAILABLE_CONTROLLERS).unwrap_or_default();
             for map in [&mut maps.newcwv, &mut maps.newcwv_p, &mut maps.eca, &mut maps.rbplw, &mut maps.eca_p]
             {
                 let name = format!("catnip_{}", map.name().to_string_lossy());
-                match map.attach_struct_ops() {
-                    Ok(link) => {
+                let is_registered = registered.split_whitespace().any(|one| one == name);
+                let failure = |problem: &str| Failure::new("--controllers", format!("{name}: {problem}"));
+                match (!is_registered).then(|| map.attach_struct_ops()) {
+                    Some(Ok(link)) => {
                         links.push(link);
                         controllers.push(name);
                     }
-                    Err(error)
-                        if error.kind() == ErrorKind::AlreadyExists
-                            && setup.controllers == Controllers::Auto => {}
-                    Err(error) => {
-                        let problem = match error.kind() {
-                            ErrorKind::AlreadyExists => {
-                                "another agent on this machine has registered it".into()
-                            }
-                            _ => format!("cannot register it: {error}"),
-                        };
-                        return Err(Failure::new("--controllers", format!("{name}: {problem}")));
+                    Some(Err(error)) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(failure(&format!("cannot register it: {error}")));
                     }
+                    _ if setup.controllers == Controllers::Auto => {}
+                    _ => return Err(failure("another agent on this machine has registered it")),
                 }
             }
         }
