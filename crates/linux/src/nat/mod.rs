@@ -30,7 +30,8 @@ pub const MASQUERADE: &str = "masquerade";
 const READY: &str = "ready";
 /// Shell script that reads a process ID from standard input, and then executes a user-space NAT for the network namespace of this process.
 const USERSPACE_NAT_SCRIPT: &str = "read -r process && case $0 in
-  slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback \"$process\" tap0 ;;
+  slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback --enable-seccomp \
+    \"$process\" tap0 ;;
   *) exec pasta --quiet --foreground --config-net --ns-ifname tap0 --no-map-gw --address 10.0.2.100 --netmask 24 \
     --gateway 10.0.2.2 --dns-forward 10.0.2.3 -t none -u none -T none -U none \"$process\" ;;
 esac";
