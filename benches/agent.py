@@ -9,7 +9,8 @@ nanoseconds per run of the program, as counted by the kernel, and the ratio of t
 connection to the throughput of the unmarked connection. The ratio is a median over all turns with its
 interval, because the host of a virtual machine takes the processor away during some turns. There are two
 measurements: one without a limit on the number of segments per packet, and one with a single segment per
-packet, in which the program runs once for each segment.
+packet, in which the program runs once for each segment. With single segments it also measures runs over
+packets full of responses with ordinary headers, and of the header that takes longest.
 
 Sources and sinks share a processor. With two processors of a virtual machine, throughput depends on how soon
 a sleeping processor wakes up, and varies by a factor of six. A single processor never sleeps, so that
@@ -68,12 +69,41 @@ while True:
         rates.append(send(connection, turn_s))
     print(begun, *rates, flush=True)
 """
+# Program of a sender of responses, which are read from its standard input.
+RESPONDS = """
+import socket, sys
+some = sys.stdin.buffer.read()
+with socket.create_connection(("10.77.0.2", int(sys.argv[1]))) as connection:
+    while True:
+        connection.sendall(some)
+"""
+ORDINARY = """HTTP/1.1 200 OK
+Date: Sat, 28 Nov 2026 02:06:11 GMT
+Server: nginx/1.22.1
+Content-Type: text/html; charset=utf-8
+Last-Modified: Fri, 27 Nov 2026 10:00:00 GMT
+ETag: "0123456789abcdef"
+Cache-Control: public, max-age=3600
+Vary: Accept-Encoding
+Strict-Transport-Security: max-age=31536000; includeSubDomains
+X-Content-Type-Options: nosniff
+X-Frame-Options: SAMEORIGIN
+Set-Cookie: session=0123456789abcdef0123456789abcdef; Path=/; Secure; HttpOnly
+Accept-Ranges: bytes
+Connection: keep-alive
+Content-Length: 700
+
+"""
+# Every byte of these lines may belong to a length.
+LONGEST = "HTTP/1.1 200 OK\n" + "Content-Length\n" * 4000 + "Content-Length: 1\n\n"
+RESPONSES = {"ordinary": (ORDINARY, 700), "longest": (LONGEST, 1)}
+"""Headers of responses, and the number of bytes that follow."""
 
 
 def main() -> None:
     """Measures the agent's cost with and without multi-segment packets, and prints the results as JSON."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
-    told = {}
+    told: dict[str, Any] = {}
     with namespaces() as inside:
         for which in ("kernel", "single"):
             if which == "single":
@@ -82,6 +112,7 @@ def main() -> None:
                     run([*inside, "ip", "link", "set", "dev", device, "gso_max_segs", "1"])
                 run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
             told[which] = measured(inside, which, pairs)
+        told["headers"] = {name: of_responses(inside, *RESPONSES[name]) for name in RESPONSES}
     print(json.dumps(told, indent=2))
 
 
@@ -119,6 +150,23 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
         "gbit_without": round(float(np.median(plain)), 2),
         "throughput_ratio": [round(float(x), 4) for x in ratio],
     }
+
+
+def of_responses(inside: list[str], header: str, body: int) -> dict[str, float]:
+    """Returns the nanoseconds of a run for packets full of these responses, and the share of header bytes."""
+    head = header.replace("\n", "\r\n").encode()
+    some = (head + bytes(body)) * (1 + (1 << 20) // len(head))
+    run([*inside, *AGENT, "start", "--controllers", "none", "--device", DEVICES[0], "--segments", "single"])
+    try:
+        with running([*inside, *ON_ONE, "-c", RESPONDS, str(PORT)], None, some), counting():
+            time.sleep(COUNTS_S / 2)
+            begin = program()
+            time.sleep(COUNTS_S)
+            spent, runs = np.subtract(program(), begin)
+    finally:
+        run([*inside, *AGENT, "stop"])
+    share = len(head) / (len(head) + body)
+    return {"nanoseconds_per_run": round(float(spent / runs), 1), "header_share": round(share, 3)}
 
 
 def program() -> tuple[int, int]:
@@ -171,10 +219,15 @@ def counting() -> Iterator[None]:
 
 
 @contextmanager
-def running(command: list[str], out: IO[str] | int) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a program during the block and kills it afterwards."""
-    process = subprocess.Popen(command, stdout=out)
+def running(
+    command: list[str], out: IO[str] | int | None, given: bytes | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program, which reads `given` if that is not None, during the block and kills it afterwards."""
+    process = subprocess.Popen(command, stdin=None if given is None else subprocess.PIPE, stdout=out)
     try:
+        if process.stdin is not None and given is not None:
+            process.stdin.write(given)
+            process.stdin.close()
         yield process
     finally:
         process.kill()

@@ -39,8 +39,10 @@ static inline void begin_announced(struct flow *flow, u64 at, u32 rcv_nxt)
 /* Largest number of responses per packet whose ends are found. */
 #define RESPONSES 4
 
+/* Part of a header. The numbers are here because the verifier would follow each of their values on the stack. */
 struct piece {
-	u8 bytes[PIECE];
+	u32 read, len; /* bytes that have been read, and all of them */
+	u8 bytes[PIECE + HTTP_AHEAD];
 };
 
 struct {
@@ -61,12 +63,15 @@ struct reading {
 	bool is_over;
 };
 
-static long read_byte(u32 index, struct reading *reading)
+static long read_some(u32 index, struct reading *reading)
 {
-	if (index >= PIECE)
+	struct piece *piece = reading->piece;
+	u32 from = piece->read;
+	if (from >= PIECE || from >= piece->len)
 		return 1;
-	reading->at++;
-	reading->is_over = http_read(&reading->flow->head, reading->piece->bytes[index], &reading->body);
+	u32 read = http_step(&reading->flow->head, piece->bytes + from, piece->len - from, &reading->is_over, &reading->body);
+	piece->read = from + read;
+	reading->at += read;
 	return reading->is_over;
 }
 
@@ -78,14 +83,16 @@ static long read_piece(u32 index, struct reading *reading)
 	asm volatile("" : "+r"(len));
 	if (len == 0 || len > PIECE)
 		return 1;
-	if (reading->pieces == 0 || bpf_skb_load_bytes(reading->skb, offset, reading->piece, len) < 0) {
+	if (reading->pieces == 0 || bpf_skb_load_bytes(reading->skb, offset, reading->piece->bytes, len) < 0) {
 		http_lose(&reading->flow->head);
 		reading->is_over = true;
 		reading->body = HTTP_NONE;
 		return 1;
 	}
 	reading->pieces--;
-	bpf_loop(len, read_byte, reading, 0);
+	reading->piece->read = 0;
+	reading->piece->len = len;
+	bpf_loop(len, read_some, reading, 0);
 	return reading->is_over;
 }
 

@@ -1,5 +1,4 @@
-/* Incremental parser of HTTP/1 response headers (RFC 9112), which finds the end of a response. The parser reads byte by byte, so that
- * segments may end at any byte. Twin: crates/wire/src/http.rs, which stores the whole line instead. */
+/* Incremental parser of HTTP/1 response headers (RFC 9112), which finds the end of a response. Segments may end at any byte. Twin: crates/wire/src/http.rs, which stores the whole line instead. */
 #pragma once
 #include "types.h"
 
@@ -161,4 +160,53 @@ LAW bool http_read(struct http_head *head, u8 byte, u64 *body)
 		*body = head->length;
 	head->is_over = 1;
 	return true;
+}
+
+#define HTTP_WORD 8
+/* Number of bytes that http_step may load. */
+#define HTTP_AHEAD (4 * HTTP_WORD)
+
+/* Number of bytes before the first line feed in the next HTTP_WORD bytes. */
+LAW u32 http_before_line_feed(const u8 *bytes)
+{
+	typedef u64 __attribute__((may_alias)) word;
+	/* Processors and the kernel's BPF load words from any address. */
+	u64 each = 0x0101010101010101, at = *(const word *)bytes ^ each * '\n';
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	at = __builtin_bswap64(at);
+#endif
+	/* The lowest bit that is left is that of the first byte that is 0. */
+	u64 found = (at - each) & ~at & each << 7;
+	u32 before = 0;
+	if (!found)
+		return HTTP_WORD;
+	if (!(u32)found) {
+		before += 4;
+		found >>= 32;
+	}
+	if (!(u16)found) {
+		before += 2;
+		found >>= 16;
+	}
+	return before + !(u8)found;
+}
+
+/* Reads the next byte, or the next ones of a line of which only the end matters: at most HTTP_AHEAD of the `len` bytes, of which there is at
+ * least one. Returns their number; *is_over and *body are the results of http_read. */
+LAW u32 http_step(struct http_head *head, const u8 *bytes, u64 len, bool *is_over, u64 *body)
+{
+	u32 read = 0;
+	if (head->status && !head->can_be_length && !head->can_be_coding && !head->is_blank && head->len < HTTP_MAX_HEADER_LEN - HTTP_AHEAD)
+		for (u32 i = 0; i < HTTP_AHEAD / HTTP_WORD && read == HTTP_WORD * i; i++)
+			read += http_before_line_feed(bytes + HTTP_WORD * i);
+	if (read > len)
+		read = len;
+	if (read == 0) {
+		*is_over = http_read(head, bytes[0], body);
+		return 1;
+	}
+	head->len += read;
+	head->line_len += read;
+	*is_over = false;
+	return read;
 }

@@ -82,14 +82,24 @@ u64 c_newcwv_on_recovered(struct newcwv *it, u64 now, u64 retransmitted)
 	return newcwv_on_recovered(it, now, retransmitted);
 }
 
-/* Reads a header from its beginning. Returns the length of the header, or 0 if the header continues beyond the bytes. Stores the length of
- * the body in *body. */
-u64 c_http(const u8 *bytes, u64 len, u64 *body)
+/* Reads a header from its beginning, in pieces of at most `piece` bytes. Returns the length of the header, or 0 if the header continues
+ * beyond the bytes. Stores the length of the body in *body. */
+u64 c_http(const u8 *bytes, u64 len, u64 piece, u64 *body)
 {
 	struct http_head head;
 	http_init(&head);
-	for (u64 i = 0; i < len; i++)
-		if (http_read(&head, bytes[i], body))
-			return i + 1;
+	bool is_over = false;
+	for (u64 begin = 0; begin < len && !is_over; begin += piece) {
+		u8 here[256 + HTTP_AHEAD];
+		u64 until = len - begin < piece ? len - begin : piece;
+		for (u64 i = 0; i < sizeof(here); i++)
+			/* What a shorter piece leaves of a longer one. */
+			here[i] = i < until ? bytes[begin + i] : '\n';
+		for (u64 i = 0; i < until && !is_over;) {
+			i += http_step(&head, here + i, until - i, &is_over, body);
+			if (is_over)
+				return begin + i;
+		}
+	}
 	return 0;
 }

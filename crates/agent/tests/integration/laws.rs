@@ -32,7 +32,7 @@ unsafe extern "C" {
     fn c_newcwv_on_congestion(it: *mut NewCwv, cwnd: u64, in_flight: u64) -> u64;
     fn c_newcwv_on_timeout(it: *mut NewCwv, now: u64);
     fn c_newcwv_on_recovered(it: *mut NewCwv, now: u64, retransmitted: u64) -> u64;
-    fn c_http(bytes: *const u8, len: u64, body: *mut u64) -> u64;
+    fn c_http(bytes: *const u8, len: u64, piece: u64, body: *mut u64) -> u64;
 }
 
 /// Number of random events in each comparison.
@@ -283,6 +283,29 @@ fn header(some: &mut Numbers) -> Vec<u8> {
     text
 }
 
+/// Returns the length of a header, 0 if it has no end, and that of the body, as the law in C has them.
+fn read_in_pieces(text: &[u8], piece: u64) -> (usize, Option<u64>) {
+    let mut body = UNKNOWN;
+    // SAFETY: the function reads the text and writes the body.
+    let used = unsafe { c_http(text.as_ptr(), text.len() as u64, piece, &mut body) };
+    (used as usize, Some(body).filter(|&body| used > 0 && body != UNKNOWN))
+}
+
+#[test]
+fn headers_that_are_too_long_end_at_the_same_byte() {
+    for begin in 0..20 {
+        let mut text = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
+        text.resize(text.len() + begin, b'a');
+        while text.len() < 65 << 10 {
+            text.extend_from_slice(b"abcdefghijklmnopq\r\nY: ");
+        }
+        let Progress::Complete { used, body: None } = Head::default().read(&text) else { panic!("{begin}") };
+        for piece in [1, 7, 256] {
+            assert_eq!(read_in_pieces(&text, piece), (used, None), "{begin} {piece}");
+        }
+    }
+}
+
 #[test]
 fn headers_end_at_the_same_byte_and_say_the_same_length() {
     let mut some = Numbers::new(5);
@@ -293,11 +316,8 @@ fn headers_end_at_the_same_byte_and_say_the_same_length() {
             Progress::More => (0, None),
             Progress::Complete { used, body } => (used, body),
         };
-        let mut body = UNKNOWN;
-        // SAFETY: the function reads the text and writes the body.
-        let used = unsafe { c_http(text.as_ptr(), text.len() as u64, &mut body) };
-        let found = (used as usize, Some(body).filter(|&body| used > 0 && body != UNKNOWN));
-        assert_eq!(found, expected, "{:?}", String::from_utf8_lossy(&text));
+        let piece = [1, 7, 256][some.0.below(3) as usize];
+        assert_eq!(read_in_pieces(&text, piece), expected, "{piece} {:?}", String::from_utf8_lossy(&text));
         match expected {
             (0, _) => open += 1,
             (_, None) => unknown += 1,
