@@ -84,7 +84,8 @@ OLDEST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 soak: build  ## Every sender to this kernel and a marking one for ten minutes each, the agent a thousand times, then a hundred clients for twenty, something is killed each minute (as root; ARGS=MINUTES)
 	@tools/need.sh test-system
-	CATNIP_SOAK_S=600 CATNIP_ATTACH=1000 $(BIN)/pytest -q -s tests/test_kernel_accepts.py tests/test_agent_soak.py
+	CATNIP_SOAK_S=600 CATNIP_ATTACH=1000 CATNIP_ATTACKS=40 CATNIP_ATTACKS_SEED=$$(date +%s) $(BIN)/pytest -q -s \
+	  tests/system/test_kernel_accepts.py tests/system/test_agent_soak.py tests/system/test_attacks.py
 	$(BIN)/python tools/soak.py $(ARGS)
 
 profile:  ## Draw build/profile.svg, a flame graph of 100 flows

@@ -118,7 +118,9 @@ def test_unsafe_code_and_clocks_are_in_one_crate() -> None:
 
 def test_the_tests_that_the_threat_model_names_are_there() -> None:
     named = set(re.findall(r"`([\w/]+\.(?:py|rs))`", (ROOT / "docs" / "security.md").read_text()))
-    known = {path.as_posix() for folder in ("tests", "crates") for path in (ROOT / folder).rglob("*.*")}
+    known = {
+        path.as_posix() for folder in ("tests", "crates", "tools") for path in (ROOT / folder).rglob("*.*")
+    }
     assert len(named) > 5
     assert {name for name in named if not any(path.endswith(f"/{name}") for path in known)} == set()
 
@@ -286,6 +288,14 @@ LOSS = {
     "loss.rs": "use crate::queue::{self, Any}; struct Lossy(Any); fn f<Q: queue::Queue>() {}",
     "queue/mod.rs": f"{QUEUES['queue/mod.rs']} use crate::{{Other as Third}}; fn f(_: Third) {{}}",
 }
+
+
+def test_the_files_that_the_makefile_names_are_there() -> None:
+    named = set(
+        re.findall(r"\b(?:benches|tests|tools)/[\w/.-]+\.(?:py|sh|toml)\b", (ROOT / "Makefile").read_text())
+    )
+    assert len(named) > 10
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 @pytest.mark.parametrize(
