@@ -29,6 +29,18 @@ http {{ access_log off; sendfile {sendfile}; tcp_nopush {nopush}; keepalive_requ
   server {{ listen {port} backlog=4096; listen [::]:{port}; root {folder}/www; }} }}
 """
 MIN_AGREEMENT = 0.99
+TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
+
+
+def trouble() -> int:
+    """Returns the number of warnings and errors in the kernel's log."""
+    return kernel_lines(*TROUBLE)
+
+
+def kernel_lines(*words: str) -> int:
+    """Returns the number of lines of the kernel's log that have one of these words."""
+    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    return sum(any(word in line for word in words) for line in log.splitlines())
 
 
 class Host:

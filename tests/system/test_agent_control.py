@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Host, fetch_all
+from agents import Host, fetch_all, kernel_lines
 from catnip import api
 from catnip.base import programs
 from catnip.papers.linux.runs import capturing, device
@@ -256,7 +256,7 @@ def test_paced_segments_of_many_connections_leave_one_by_one(tmp_path: Path) -> 
 
 def test_an_agent_tells_whose_controllers_it_has() -> None:
     agent = [str(programs.program(programs.AGENT))]
-    complaints = kernel_complaints()
+    complaints = kernel_lines("catnip_newcwv already registered")
     with api.link() as first, api.link() as second:
         start = [*agent, "start", "--mark", "none"]
         alone = first.run(start, capture_output=True, text=True, timeout=60)
@@ -272,10 +272,4 @@ def test_an_agent_tells_whose_controllers_it_has() -> None:
     assert insists.returncode == 2
     assert "--controllers: catnip_newcwv: another agent on this machine has registered it" in insists.stderr
     # The kernel is not asked to register them twice.
-    assert kernel_complaints() == complaints
-
-
-def kernel_complaints() -> int:
-    """Returns the number of lines about controllers in the kernel's log."""
-    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=False)
-    return log.stdout.count("catnip_newcwv already registered")
+    assert kernel_lines("catnip_newcwv already registered") == complaints

@@ -16,7 +16,7 @@ from threading import Event
 import pytest
 
 import catnip
-from agents import PORT, Host, fetch_all, verified
+from agents import PORT, Host, fetch_all, trouble, verified
 from catnip.base import programs
 
 REASON = programs.cannot_control() or programs.cannot_mark()
@@ -29,13 +29,6 @@ SOAK_S = float(os.environ.get("CATNIP_SOAK_S", "5"))
 """Duration of a soak test, s; `make soak` takes ten minutes for each."""
 TIMES = int(os.environ.get("CATNIP_ATTACH", "5"))
 """Number of times that an agent is attached and detached; a thousand in `make soak`."""
-TROUBLE = ("WARNING:", "BUG:", "Oops", "refcount", "use-after-free")
-
-
-def trouble() -> int:
-    """Returns the number of warnings and errors in the kernel's log."""
-    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
-    return sum(any(word in line for word in TROUBLE) for line in log.splitlines())
 
 
 def loaded() -> set[tuple[str, int]]:

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_agent_soak import trouble
 
-from agents import AGENT, Host
+from agents import AGENT, Host, trouble
 from catnip.base import programs
 
 REASON = programs.cannot_control() or programs.cannot_mark()
