@@ -2,12 +2,15 @@
 
 import asyncio
 import base64
+import gc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+import h11
 import pytest
 
 from catnip._core import InputError
+from catnip.web.http import Connection, Servers
 from catnip.web.proxy import recording
 from catnip.web.recorder import Recorder
 
@@ -204,6 +207,30 @@ def test_what_is_no_request_ends_the_connection_alone(bytes_of_client: bytes) ->
 
     server, recorder = through(send_ok, client)
     assert (server.heads, recorder.exchanges, recorder.lost) == ([], [], [])
+
+
+def test_a_message_that_http_cannot_express_ends_its_connection_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> list[bytes]:
+        async def serve(connection: Connection) -> None:
+            await connection.receive()
+            await connection.send(h11.Response(status_code=200, headers=[("X", "a\x00b")]))
+
+        async with Servers() as servers:
+            address = await servers.listen(serve, "127.0.0.1", 0)
+            answers = []
+            for _ in range(2):
+                reader, writer = await asyncio.open_connection(*address)
+                writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+                answers.append(await asyncio.wait_for(reader.read(), 20))
+                writer.close()
+            return answers
+
+    assert asyncio.run(main()) == [b"", b""]
+    # An error that is not handled is logged when its task is collected.
+    gc.collect()
+    assert caplog.records == []
 
 
 def test_a_file_of_authorities_that_is_none_is_one_line() -> None:

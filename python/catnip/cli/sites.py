@@ -24,10 +24,10 @@ from catnip.report import output
 from catnip.web import commands, loads, site
 from catnip.web.chromium import LONGEST_S, find
 from catnip.web.loads import NO_SANDBOX, LinkRunner, NamedLink, Timed, Visit
+from catnip.web.recorder import Recorder
 from catnip.web.site import Site
 
 if TYPE_CHECKING:
-    from catnip.web.recorder import Recorder
     from catnip.web.replayer import Replayer
 
 RAW = "catnip.raw"
@@ -252,10 +252,9 @@ def pages(
         raise click.exceptions.Exit(RED)
 
 
-async def _recorded(command: Sequence[str], port: int, as_json: bool) -> "tuple[int, Recorder]":
+async def _recorded(command: Sequence[str], port: int, as_json: bool) -> tuple[int, Recorder]:
     """Runs the recording proxy while a command runs, or until a signal. Returns exit code and recorder."""
     from catnip.web.proxy import recording  # noqa: PLC0415 -- needs optional libraries
-    from catnip.web.recorder import Recorder  # noqa: PLC0415
 
     recorder = Recorder()
     async with recording(recorder, port, os.environ.get("SSL_CERT_FILE")) as proxy:

@@ -59,14 +59,15 @@ class Servers:
     ) -> tuple[str, int]:
         """Serves the connections to an address, with TLS if there is a context; returns the address.
 
-        A connection is closed when `serve` returns or raises Broken. Raises OSError.
+        A connection is closed when `serve` returns, or raises Broken or an error of the protocol, as for a
+        message that HTTP cannot express. Raises OSError.
         """
 
         async def until_end(connection: Connection) -> None:
             try:
                 await serve(connection)
-            except Broken as broken:
-                note(f"a connection to {host}, port {port}: {broken}")
+            except (Broken, h11.ProtocolError) as error:
+                note(f"a connection to {host}, port {port}: {error}")
             finally:
                 connection.close()
 

@@ -26,6 +26,7 @@ CONDITIONS = {"if-modified-since", "if-none-match"}
 LONGEST_CONNECT_S = 30
 """Time after which a server that does not answer counts as unreachable."""
 SWITCHING = HTTPStatus.SWITCHING_PROTOCOLS
+# What a client without the password is answered.
 REFUSED = [("Proxy-Authenticate", 'Basic realm="catnip"'), ("Content-Length", "0")]
 
 
