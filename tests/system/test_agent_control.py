@@ -84,6 +84,31 @@ def test_the_table_of_windows_has_every_event_with_the_pipe_ack_and_phase_of_the
     assert list(kernel["phase"][starts]) == ["validated", "non-validated", "non-validated"]
 
 
+def test_a_recovery_is_charged_for_its_own_repairs_only(tmp_path: Path) -> None:
+    # RFC 7661, section 4.4.1: R is "the volume of data that was retransmitted in the recovery phase". The first
+    # one repairs 20 segments, the second one, of which 22 are in flight, a single one.
+    table = tmp_path / "windows.csv"
+    lost = ",".join(map(str, [*range(40, 80, 2), 250]))
+    burst("catnip_newcwv", [300_000, 60_000, 60_000], 1.5, windows=table, up=f"loss=packets:{lost}")
+    rows = read_windows(table)
+    first, second = rows["cwnd_bytes"][rows["kind"] == "recovered"] / SEGMENT
+    in_flight = rows["cwnd_bytes"][rows["kind"] == "congestion"][1] / SEGMENT
+    assert first >= 10
+    assert abs(second - (in_flight - 1) / 2) <= 1, (first, second, in_flight)
+
+
+def test_a_timeout_halves_the_flight_and_not_what_was_used_before_it(tmp_path: Path) -> None:
+    # RFC 5681, equation 4. The last segments of the second burst and their probe are lost.
+    table = tmp_path / "windows.csv"
+    burst("catnip_newcwv", [300_000, 60_000], 0.3, windows=table, up="loss=packets:250,251,252,253,254")
+    rows = read_windows(table)
+    [congestion] = np.flatnonzero(rows["kind"] == "congestion")
+    [timeout] = np.flatnonzero(rows["kind"] == "timeout")
+    assert rows["phase"][congestion] == "non-validated"
+    assert rows["pipe_ack_bytes"][congestion] > 40 * SEGMENT
+    assert rows["ssthresh_bytes"][timeout] == 2 * SEGMENT
+
+
 def at_silences(rows: Any) -> list[int]:
     """Returns the index of the last ACK before each silence, and of the last one."""
     acks = np.flatnonzero(rows["kind"] == "ack")
