@@ -161,8 +161,6 @@ static inline void reduce_unused_window(struct tcp_sock *tp, struct control *con
 			break;
 		apply_windows(tp, &before, &after);
 	}
-	/* The kernel would reduce a window that has not been used since this time (tcp_cwnd_application_limited). */
-	tp->snd_cwnd_stamp = (u32)bpf_jiffies64();
 }
 
 static inline bool is_window_limited(const struct tcp_sock *tp)

@@ -185,7 +185,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 rcv_nxt, snd_nxt, snd_una, write_seq;
 	u32 snd_wnd, mss_cache;
-	u32 snd_cwnd, snd_ssthresh, snd_cwnd_stamp, prior_cwnd, max_packets_out;
+	u32 snd_cwnd, snd_ssthresh, prior_cwnd, max_packets_out;
 	u32 packets_out, srtt_us;
 	u8 is_cwnd_limited : 1;
 	u64 bytes_acked, bytes_retrans;
