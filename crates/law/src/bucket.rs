@@ -4,6 +4,8 @@
 
 /// Tokens per byte.
 const BYTE: u64 = 8 * 1_000_000_000;
+/// Tokens for a hundredth of a byte, which are those that a byte brings at a share of one percent.
+const PERCENT: u64 = BYTE / 100;
 /// Maximum depth of a bucket, bytes.
 pub const MAX_DEPTH: u64 = u64::MAX / BYTE;
 /// Value for a time that is never reached.
@@ -53,6 +55,14 @@ impl Bucket {
             self.since = self.since.max(now);
         }
         conforms
+    }
+
+    /// Adds tokens for `share_pct` percent of a packet of `len` bytes, whether this packet takes tokens itself or not. The conforming data
+    /// of any interval then never exceeds rate × time + share × all data + depth.
+    #[inline]
+    pub fn earn(&mut self, len: u32, share_pct: u32) {
+        let earned = (len as u64 * share_pct as u64).saturating_mul(PERCENT);
+        self.tokens = self.tokens.saturating_add(earned).min(self.depth);
     }
 
     /// Returns the time from which a packet of `len` bytes conforms if no other packet removes tokens until then, or [`NEVER`] if the

@@ -62,6 +62,11 @@ impl Bucket {
         debug_assert!(conforms, "a packet that does not conform takes no tokens");
     }
 
+    /// Adds tokens for a share of a packet of `len` bytes, percent.
+    pub fn earn(&mut self, len: u32, share_pct: u32) {
+        self.0.earn(len, share_pct);
+    }
+
     /// Returns the earliest time at which a packet of `len` bytes conforms if no other packet takes tokens; [`Time::NEVER`] if the bucket
     /// is too small for the packet.
     pub fn ready_at(&self, len: u32) -> Time {
@@ -71,27 +76,39 @@ impl Bucket {
 
 /// Contract of a user (DiffServ paper): a profile for HIGH packets and a profile for MED packets, which all connections of the user share.
 /// LOW packets are never limited. Sources shape their packets to the contract; edge routers police and mark packets by the contract.
-/// Written `high=250kbit/6000B,med=500kbit/6000B`.
+/// Written `high=250kbit/6000B,med=500kbit/6000B`, with a share of HIGH packets `high=250kbit/6000B,share=50%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sla {
     /// Profile of HIGH packets.
     pub high: Profile,
     /// Profile of MED packets; `None` if no MED packet conforms.
     pub med: Option<Profile>,
+    /// Share of all packets of the user, percent of bytes, that may be HIGH beyond the rate of [`Self::high`], and as many MED. Each packet
+    /// of any priority adds tokens for this share of itself to both buckets. 0 where packets wait for tokens, because a share brings none
+    /// while nothing is sent.
+    pub share_pct: u32,
 }
 
 impl Sla {
-    /// Reads a contract from the keys `high` and `med` in `text`, which may also contain other keys.
+    /// Reads a contract from the keys `high`, `med` and `share` in `text`, which may also contain other keys.
+    pub fn read_with_share(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let share = text.take("share").map_or(Some(0), whole_pct);
+        let share_pct = share.ok_or_else(|| text.error("share=PERCENT from 1% to 100%"))?;
+        Ok(Self { share_pct, ..Self::read(text)? })
+    }
+
+    /// Reads a contract without a share from the keys `high` and `med` in `text`, which may also contain other keys.
     pub fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let (high, med) = (profile(text, "high")?, profile(text, "med")?);
         let high = high.ok_or_else(|| text.error("high=RATE/DEPTH, as in high=250kbit/6000B"))?;
-        Ok(Self { high, med })
+        Ok(Self { high, med, share_pct: 0 })
     }
 
-    /// Writes the keys from which [`Sla::read`] reads the same contract.
+    /// Writes the keys from which [`Sla::read_with_share`] reads the same contract.
     pub fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
         to.key("high", self.high);
-        self.med.iter().fold(to, |to, med| to.key("med", med))
+        let to = self.med.iter().fold(to, |to, med| to.key("med", med));
+        if self.share_pct > 0 { to.key("share", format!("{}%", self.share_pct)) } else { to }
     }
 
     /// Returns the profile that limits packets of this priority: `None` if they are not limited, `Some(None)` if none of them conforms.
@@ -115,6 +132,11 @@ impl Sla {
     }
 }
 
+/// Parses a whole number of percent from 1 to 100.
+fn whole_pct(text: &str) -> Option<u32> {
+    text.strip_suffix('%')?.parse().ok().filter(|share_pct| (1..=100).contains(share_pct))
+}
+
 fn profile(text: &mut Notation<'_>, key: &str) -> Result<Option<Profile>, ParseError> {
     let Some(profile) = text.take(key) else { return Ok(None) };
     let expected = || {
@@ -129,7 +151,7 @@ impl FromStr for Sla {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut text = Notation::nameless(text);
-        let sla = Self::read(&mut text)?;
+        let sla = Self::read_with_share(&mut text)?;
         text.finish()?;
         Ok(sla)
     }
@@ -138,7 +160,8 @@ impl FromStr for Sla {
 impl fmt::Display for Sla {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "high={}", self.high)?;
-        self.med.map_or(Ok(()), |med| write!(f, ",med={med}"))
+        self.med.map_or(Ok(()), |med| write!(f, ",med={med}"))?;
+        if self.share_pct > 0 { write!(f, ",share={}%", self.share_pct) } else { Ok(()) }
     }
 }
 
@@ -147,12 +170,19 @@ impl fmt::Display for Sla {
 pub struct Meter {
     high: Bucket,
     med: Option<Bucket>,
+    share_pct: u32,
 }
 
 impl Meter {
     /// Creates a meter whose buckets are full.
     pub fn new(sla: &Sla) -> Self {
-        Self { high: Bucket::new(sla.high), med: sla.med.map(Bucket::new) }
+        Self { high: Bucket::new(sla.high), med: sla.med.map(Bucket::new), share_pct: sla.share_pct }
+    }
+
+    /// Adds the tokens that a packet of `len` bytes brings by the share of the contract. Each packet is counted once, before it is checked.
+    pub fn earn(&mut self, len: u32) {
+        self.high.earn(len, self.share_pct);
+        self.med.iter_mut().for_each(|med| med.earn(len, self.share_pct));
     }
 
     /// Returns true if a packet of this priority and size conforms.
@@ -247,6 +277,32 @@ mod tests {
         }
 
         #[test]
+        fn what_is_high_never_exceeds_the_share_of_all_packets_beyond_rate_and_depth(
+            bits in 1u64..10_000_000, depth in 1u64..20_000, share in 1u32..=100,
+            arrivals in prop::collection::vec((0u64..5_000_000, 1u32..3000, any::<bool>()), 1..80)
+        ) {
+            let sla: Sla = format!("high={bits}bit/{depth}B,share={share}%").parse().unwrap();
+            let mut meter = Meter::new(&sla);
+            let (mut now, mut packets) = (0, Vec::new());
+            for (gap, len, is_high) in arrivals {
+                now += gap;
+                meter.earn(len);
+                let conforms = is_high && meter.admits(Time::from_nanos(now), Priority::High, len);
+                packets.push((now, len, conforms));
+            }
+            for first in 0..packets.len() {
+                let (mut high, mut all) = (0, 0);
+                for &(at, len, conforms) in &packets[first..] {
+                    all += u128::from(len);
+                    high += if conforms { u128::from(len) } else { 0 };
+                    let earned = u128::from(bits) * u128::from(at - packets[first].0);
+                    let shared = all * u128::from(share) * (BYTE / 100);
+                    prop_assert!(high * BYTE <= earned + shared + u128::from(depth) * BYTE);
+                }
+            }
+        }
+
+        #[test]
         fn a_packet_conforms_from_the_nanosecond_on_that_is_foretold(
             bits in 1u64..10_000_000_000, depth in 1u64..20_000, takes in prop::collection::vec((0u64..9_999_999, 1u32..3000), 0..20),
             len in 0u32..21_000
@@ -287,6 +343,32 @@ mod tests {
     }
 
     #[test]
+    fn a_share_by_hand() {
+        // One bit per second brings nothing in these milliseconds.
+        let sla: Sla = "high=1bit/3000B,share=50%".parse().unwrap();
+        let mut meter = Meter::new(&sla);
+        let mut admits = |priority, len| {
+            meter.earn(len);
+            meter.admits(ms(1), priority, len)
+        };
+        // Each HIGH packet costs its size and brings half of it: 3000, 2000, 1500, 1000, 500.
+        assert!(admits(Priority::High, 2000), "the bucket stays full while it earns");
+        assert_eq!(
+            [1000, 1000, 1000, 1000, 1000].map(|len| admits(Priority::High, len)),
+            [true, true, false, true, false],
+            "a refused packet brings tokens, too"
+        );
+        assert!(admits(Priority::Low, 4000) && admits(Priority::High, 2500));
+        let both: Sla = "high=1bit/1000B,med=1bit/1000B,share=50%".parse().unwrap();
+        let mut meter = Meter::new(&both);
+        let admitted = [Priority::High, Priority::Medium, Priority::Medium].map(|priority| {
+            meter.earn(1000);
+            meter.admits(ms(1), priority, 1000)
+        });
+        assert_eq!(admitted, [true, true, false], "each has a bucket of its own, which earns");
+    }
+
+    #[test]
     fn what_is_wrong_with_a_contract_is_named() {
         for (text, named) in [
             ("", "high=RATE/DEPTH"),
@@ -296,6 +378,9 @@ mod tests {
             ("high=0bit/6000B", "above zero"),
             ("high=250kbit/6000B,med=6000B/250kbit", "med=RATE/DEPTH"),
             ("high=250kbit/6000B,low=250kbit/6000B", "unknown parameter \"low\""),
+            ("high=250kbit/6000B,share=0.5", "share=PERCENT"),
+            ("high=250kbit/6000B,share=101%", "share=PERCENT"),
+            ("share=50%", "high=RATE/DEPTH"),
         ] {
             let error = text.parse::<Sla>().unwrap_err().to_string();
             assert!(error.contains(&format!("{text:?}")) && error.contains(named), "{error}");
@@ -307,12 +392,15 @@ mod tests {
     #[test]
     fn a_contract_is_written_as_it_is_read_and_has_an_answer_for_each_priority() {
         use Priority::{High, Low, Medium};
-        let [one, two] = ["high=250kbit/6000B", "high=250kbit/6000B,med=500kbit/3KB"].map(|text| {
+        let texts =
+            ["high=250kbit/6000B", "high=250kbit/6000B,med=500kbit/3KB", "high=250kbit/6000B,share=50%"];
+        let [one, two, three] = texts.map(|text| {
             let sla: Sla = text.parse().unwrap();
             assert_eq!(sla.to_string(), text);
             sla
         });
         assert_eq!([one.min_depth(), two.min_depth()], [6000, 3072]);
+        assert_eq!([one, two, three].map(|sla| sla.share_pct), [0, 0, 50]);
         assert_eq!([High, Medium, Low].map(|priority| one.fits(priority, 6000)), [true, false, true]);
         assert_eq!([High, Medium, Low].map(|priority| two.fits(priority, 3073)), [true, false, true]);
         let mut meter = Meter::new(&two);

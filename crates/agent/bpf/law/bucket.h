@@ -3,6 +3,7 @@
 #include "types.h"
 
 #define BUCKET_BYTE 8000000000ULL
+#define BUCKET_PERCENT (BUCKET_BYTE / 100)
 #define BUCKET_MAX_DEPTH (U64_MAX / BUCKET_BYTE)
 
 struct bucket {
@@ -30,6 +31,14 @@ LAW u64 bucket_level(const struct bucket *bucket, u64 now)
 	u64 elapsed = less_u64(now, bucket->since), missing = bucket->depth - bucket->tokens;
 	/* The new tokens are at most the missing ones, so the product does not overflow. */
 	return elapsed > missing / bucket->rate ? bucket->depth : bucket->tokens + elapsed * bucket->rate;
+}
+
+/* Adds tokens for a share of a packet of `len` bytes, percent. */
+LAW void bucket_earn(struct bucket *bucket, u32 len, u32 share_pct)
+{
+	u64 bytes = (u64)len * share_pct, missing = bucket->depth - bucket->tokens;
+	/* What is earned is at most what is missing, so the product does not overflow. */
+	bucket->tokens = bytes > missing / BUCKET_PERCENT ? bucket->depth : bucket->tokens + bytes * BUCKET_PERCENT;
 }
 
 /* Takes the tokens of a packet of `len` bytes if the bucket has enough tokens. True if it has. */

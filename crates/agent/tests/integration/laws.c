@@ -27,6 +27,11 @@ bool c_bucket_admits(struct bucket *bucket, u64 now, u32 len)
 	return bucket_admits(bucket, now, len);
 }
 
+void c_bucket_earn(struct bucket *bucket, u32 len, u32 share_pct)
+{
+	bucket_earn(bucket, len, share_pct);
+}
+
 bool c_eca_last_round(u64 window, u64 remaining)
 {
 	return eca_last_round(window, remaining);

@@ -21,6 +21,7 @@ unsafe extern "C" {
     ) -> u32;
     fn c_bucket_init(bucket: *mut Bucket, rate: u64, depth: u64);
     fn c_bucket_admits(bucket: *mut Bucket, now: u64, len: u32) -> bool;
+    fn c_bucket_earn(bucket: *mut Bucket, len: u32, share_pct: u32);
     fn c_eca_last_round(window: u64, remaining: u64) -> bool;
     fn c_eca_final_window(window: u64, remaining: u64) -> bool;
     fn c_last_window_gap_ns(unsent: u64, next: u64, srtt_ns: u64) -> u64;
@@ -144,6 +145,10 @@ fn buckets_are_the_same() {
             let expected = ours.admits(now, len);
             // SAFETY: the function reads and writes the bucket.
             assert_eq!(unsafe { c_bucket_admits(&mut theirs, now, len) }, expected);
+            let share_pct = if wild { some.any() as u32 } else { some.small(101) as u32 };
+            ours.earn(len, share_pct);
+            // SAFETY: the function reads and writes the bucket.
+            unsafe { c_bucket_earn(&mut theirs, len, share_pct) };
             assert_eq!(ours, theirs, "at {now}, {len} bytes");
         }
     }

@@ -26,13 +26,16 @@ keywords! {
 
 impl Kind for PolicerSpec {
     const USAGE: &'static [Usage] = &[(
-        "policer:high=RATE/DEPTH[,med=RATE/DEPTH,action=remark|drop]",
-        "marks HIGH and MED packets beyond their token bucket one priority lower, or drops them",
+        "policer:high=RATE/DEPTH[,med=RATE/DEPTH,share=PERCENT,action=remark|drop]",
+        "marks HIGH and MED packets beyond their token bucket one priority lower, or drops them; each may have a share of all packets, too",
     )];
-    const EXAMPLES: &'static [&'static str] =
-        &["policer:high=250kbit/6000B", "policer:high=250kbit/6000B,med=500kbit/6000B,action=drop"];
+    const EXAMPLES: &'static [&'static str] = &[
+        "policer:high=250kbit/6000B",
+        "policer:high=250kbit/6000B,med=500kbit/6000B,action=drop",
+        "policer:high=8kbit/30000B,share=50%",
+    ];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let sla = Sla::read(text)?;
+        let sla = Sla::read_with_share(text)?;
         let action = text.take("action").map_or(Ok(PolicerAction::default()), str::parse);
         Ok(Self { sla, action: action.map_err(|_| text.error("action=remark or drop"))? })
     }
@@ -64,6 +67,7 @@ pub struct Policer {
 impl Stage for Policer {
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
         let current = packet.dscp.priority();
+        self.meter.earn(packet.len);
         match self.action {
             PolicerAction::Drop if self.meter.admits(now, current, packet.len) => Ok(()),
             PolicerAction::Drop => Err(DropReason::Policed),

@@ -13,12 +13,12 @@ pub struct TbMarkerSpec {
 
 impl Kind for TbMarkerSpec {
     const USAGE: &'static [Usage] = &[(
-        "tb-marker:high=RATE/DEPTH[,med=RATE/DEPTH]",
+        "tb-marker:high=RATE/DEPTH[,med=RATE/DEPTH,share=PERCENT]",
         "marks packets within the token bucket of HIGH as HIGH, packets within that of MED as MED, others as LOW",
     )];
     const EXAMPLES: &'static [&'static str] = &["tb-marker:high=250kbit/6000B,med=500kbit/6000B"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { sla: Sla::read(text)? })
+        Ok(Self { sla: Sla::read_with_share(text)? })
     }
     fn write(&self, to: &mut Written) {
         self.sla.write(to.name("tb-marker"));
@@ -41,6 +41,7 @@ pub struct TbMarker(Meter);
 
 impl Stage for TbMarker {
     fn pass(&mut self, now: Time, packet: &mut Packet) -> Result<(), DropReason> {
+        self.0.earn(packet.len);
         let priority = highest_conforming(&mut self.0, now, packet.len, Priority::High);
         packet.dscp = packet.dscp.with_priority(priority);
         Ok(())
