@@ -9,8 +9,9 @@ nanoseconds per run of the program, as counted by the kernel, and the ratio of t
 connection to the throughput of the unmarked connection. The ratio is a median over all turns with its
 interval, because the host of a virtual machine takes the processor away during some turns. There are two
 measurements: one without a limit on the number of segments per packet, and one with a single segment per
-packet, in which the program runs once for each segment. With single segments it also measures runs over
-packets full of responses with ordinary headers, and of the header that takes longest.
+packet, in which the program runs once for each segment. With single segments it also measures the agent
+without a limit by user, and runs over packets full of responses with ordinary headers, and of the header that
+takes longest.
 
 Sources and sinks share a processor. With two processors of a virtual machine, throughput depends on how soon
 a sleeping processor wakes up, and varies by a factor of six. A single processor never sleeps, so that
@@ -112,12 +113,15 @@ def main() -> None:
                     run([*inside, "ip", "link", "set", "dev", device, "gso_max_segs", "1"])
                 run([*inside, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_min_tso_segs"])
             told[which] = measured(inside, which, pairs)
+        told["without_limit"] = measured(inside, "single", pairs, "--user-limit", "none")
         told["headers"] = {name: of_responses(inside, *RESPONSES[name]) for name in RESPONSES}
     print(json.dumps(told, indent=2))
 
 
-def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
+def measured(inside: list[str], which: str, pairs: int, *options: str) -> dict[str, Any]:
     """Measures the agent in the segment mode `which`, `kernel` or `single`, at each device in turn.
+
+    `options` are further options of the agent.
 
     Returns nanoseconds per run of the BPF program, Gbit/s of the unmarked connection, and the ratio of marked
     to unmarked throughput with its interval. `inside` is the command prefix of the sender's namespace,
@@ -128,7 +132,7 @@ def measured(inside: list[str], which: str, pairs: int) -> dict[str, Any]:
     with running([*inside, *ON_ONE, "-c", SOURCE, str(PORT)], subprocess.PIPE) as source:
         assert source.stdout is not None
         for number, device in enumerate(DEVICES):
-            run([*inside, *AGENT, "start", "--device", device, "--segments", which])
+            run([*inside, *AGENT, "start", "--device", device, "--segments", which, *options])
             since, turns = time.monotonic(), 0
             while turns < pairs // 2:
                 begun, *rates = map(float, source.stdout.readline().split())

@@ -433,6 +433,7 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_attached(host: Host) -
         ("--mark", "spm:handshake=med"): "handshake=high or handshake=low",
         ("--codepoints", "high=AF99"): "--codepoints",
         ("--user-limit", "high=1"): "--user-limit",
+        ("--user-limit", "high=1Mbit/6000B,share=200%"): "share=PERCENT",
         ("--cgroup", "/proc"): "--cgroup: /proc",
         ("--cgroup", "/nowhere"): "--cgroup: /nowhere",
         ("--control", "catnip_nothing"): "--control",

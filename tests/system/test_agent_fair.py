@@ -175,3 +175,40 @@ def test_packets_of_another_network_namespace_are_as_those_that_are_forwarded(ho
     done = host.link.run(["bash", "-c", script], capture_output=True, text=True)
     rows = {(row["reason"], row["level"]) for row in json.loads(done.stdout)["statistics"]}
     assert ("handshake", "high") not in rows and ("unmarked", "low") in rows, (device, done.stderr)
+
+
+CHEATS = """
+import socket, sys
+sys.path.insert(0, sys.argv[1])
+from catnip import context
+with socket.create_connection((sys.argv[2], 8083)) as sink:
+    for _ in range(int(sys.argv[3])):
+        # Each segment is said to be a document, so that it is its last one.
+        assert context.document(sink, 1448)
+        sink.sendall(bytes(1448))
+"""
+SINK = """
+import socket
+listener = socket.create_server(("", 8083))
+print(flush=True)
+sink, _ = listener.accept()
+while sink.recv(1 << 20):
+    pass
+"""
+
+
+def test_a_user_who_announces_lies_gets_the_share_of_high_and_no_more(host: Host) -> None:
+    source, segments = str(Path(catnip.__file__).parents[1]), 3000
+    with subprocess.Popen([sys.executable, "-c", SINK], stdout=subprocess.PIPE) as sink:
+        assert sink.stdout is not None
+        sink.stdout.readline()
+        # A rate that brings nothing in the time of this test.
+        with host.marking(*QUIET, "--segments", "single", "--user-limit", "high=1bit/128KB,share=50%"):
+            cheats = [sys.executable, "-c", CHEATS, source, host.link.outside, str(segments)]
+            host.link.run(cheats, check=True, timeout=60)
+            rows = counted(host).values()
+    sent = {level: sum(row["bytes"] for row in rows if row["level"] == level) for level in ("high", "low")}
+    assert sum(sent.values()) >= segments * 1448
+    allowed = 0.5 * sum(sent.values()) + (128 << 10)
+    assert 0.75 * allowed <= sent["high"] <= allowed
+    assert sum(row["demoted"] for row in rows) > segments / 3

@@ -110,10 +110,24 @@ static __noinline u32 user_of(struct __sk_buff *skb)
 	return space && space->level == 1 ? space->owner.val : uid;
 }
 
-/* Takes tokens of the user for a packet. Lowers the level of the packet until the packet conforms. True if the level was lowered. */
+/* Bytes of a connection that bring tokens at once, so that most packets take no lock. */
+#define COUNTED_AT_ONCE 16384
+
+/* Adds the tokens that packets bring their user, and takes those that this one needs. Lowers the level of the packet until it conforms. True
+ * if the level was lowered. */
 static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32 *level)
 {
-	if (*level == LOW || config.high_rate == 0)
+	u32 counted = 0;
+	if (config.high_rate == 0)
+		return false;
+	if (flow && config.share_pct > 0) {
+		flow->uncounted += len;
+		if (*level != LOW || flow->uncounted >= COUNTED_AT_ONCE) {
+			counted = flow->uncounted;
+			flow->uncounted = 0;
+		}
+	}
+	if (*level == LOW && counted == 0)
 		return false;
 	/* A connection outlives its socket's file. */
 	if (flow && !flow->user)
@@ -129,18 +143,17 @@ static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32
 		if (!user) {
 			/* Users without a map entry have no tokens. */
 			*level = LOW;
-			return true;
+			return before != LOW;
 		}
 	}
 	u64 now = bpf_ktime_get_ns();
 	bpf_spin_lock(&user->lock);
+	bucket_earn(&user->user.high, counted, config.share_pct);
+	bucket_earn(&user->user.med, counted, config.share_pct);
 	if (*level == HIGH && !bucket_admits(&user->user.high, now, len))
 		*level = MED;
-	else if (*level == HIGH)
-		goto out;
-	if (config.med_rate == 0 || !bucket_admits(&user->user.med, now, len))
+	if (*level == MED && (config.med_rate == 0 || !bucket_admits(&user->user.med, now, len)))
 		*level = LOW;
-out:
 	bpf_spin_unlock(&user->lock);
 	return *level != before;
 }

@@ -22,6 +22,7 @@ enum policy {
 struct config {
 	u64 high_rate, high_depth; /* token bucket of each user: bits per second, bytes; 0: no bucket */
 	u64 med_rate, med_depth;
+	u32 share_pct; /* share of each user's packets that may be HIGH beyond that rate, and as many MED, percent of bytes */
 	u64 stranger_rate, stranger_depth; /* token bucket of SYN-ACKs, which strangers cause */
 	u64 network; /* cookie of the agent's network namespace; sockets of others are ignored */
 	struct spm_rules spm;
@@ -114,6 +115,7 @@ struct flow {
 	u32 weight;
 	u32 has_received; /* 1: data has been received */
 	u32 received_level; /* level of the last received data */
+	u32 uncounted;    /* bytes that have not yet brought the user tokens */
 	u32 user;         /* user ID + 1 of the connection; 0: not known yet */
 };
 

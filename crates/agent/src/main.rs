@@ -188,10 +188,11 @@ fn check(options: &Check) -> Result<u8, Failure> {
 }
 
 fn describe(status: &Status) -> String {
-    let AgentInfo { pid, mark, devices, cgroup, controllers, changes } = &status.info;
+    let AgentInfo { pid, mark, user_limit, devices, cgroup, controllers, changes } = &status.info;
     let lines = [
         ("process", pid.to_string()),
         ("marker", mark.clone()),
+        ("limit by user", user_limit.clone()),
         ("devices", devices.join(", ")),
         ("marked", status.marked_devices.join(", ")),
         ("control group", cgroup.display().to_string()),

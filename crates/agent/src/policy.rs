@@ -133,6 +133,7 @@ impl Policy {
             (self.strangers.rate.bits_per_second(), self.strangers.depth.get());
         if let Some(sla) = &self.user {
             (config.high_rate, config.high_depth) = (sla.high.rate.bits_per_second(), sla.high.depth.get());
+            config.share_pct = sla.share_pct;
             if let Some(med) = sla.med {
                 (config.med_rate, config.med_depth) = (med.rate.bits_per_second(), med.depth.get());
             }

@@ -31,6 +31,8 @@ pub struct AgentInfo {
     pub pid: u32,
     /// Marker, in the notation of the option `--mark`.
     pub mark: String,
+    /// Limit on the packets of each user, in the notation of the option `--user-limit`.
+    pub user_limit: String,
     /// Devices whose outgoing packets are to be marked, as asked for.
     pub devices: Vec<String>,
     /// Control group whose processes may announce documents.

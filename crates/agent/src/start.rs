@@ -49,7 +49,10 @@ pub(crate) struct Start {
     /// Mark ACKs with the level of the data that they acknowledge
     #[arg(long)]
     mark_acks: bool,
-    /// Limits of HIGH and MED for each user, above which packets are demoted, such as high=250kbit/6000B,med=500kbit/6000B
+    /// Limits of HIGH and MED for each user, above which packets are demoted, such as high=250kbit/6000B,med=500kbit/6000B;
+    /// with share=50%, half of a user's bytes may be HIGH beyond the rate, and half MED; none for no limits
+    /// [default: high=RATE/128KB,share=50%, with tcp-state the same for MED; RATE is a hundredth of the slowest device's
+    /// rate, or 1Mbit; none with app]
     #[arg(long, value_name = "TEXT")]
     user_limit: Option<String>,
     /// Class of connections that request none: highly-interactive, interactive or other
@@ -117,8 +120,16 @@ const AFTER: &str = "Examples:
     catnip-agent start --mark none --control catnip_newcwv";
 
 /// Limit on SYN-ACKs where no device tells its rate.
-const STRANGERS: Profile =
-    Profile { rate: Rate::from_bits_per_second(1_000_000).unwrap(), depth: NonZeroU64::new(15_000).unwrap() };
+const STRANGERS: Profile = Profile { rate: SMALL, depth: NonZeroU64::new(15_000).unwrap() };
+
+/// Limit on the packets of a user where no device tells its rate. No packet of the pages of `TDY-MIX` exceeds it, whatever the rate, with
+/// any marker, nor with the share below (`tests/integration/test_user_limit.py`).
+const USER: Profile = Profile { rate: SMALL, depth: NonZeroU64::new(128 << 10).unwrap() };
+
+/// Share of a user's bytes that may be HIGH beyond that. The ten pages of the CATNIP paper have 37 to 45 %.
+const USER_SHARE_PCT: u32 = 50;
+
+const SMALL: Rate = Rate::from_bits_per_second(1_000_000).unwrap();
 
 /// Returns the rate of a device; `None` if it does not tell.
 fn device_rate(device: &str) -> Option<Rate> {
@@ -229,12 +240,18 @@ impl Start {
         }
         let service =
             |key: &str, text: &str| text.parse::<Service>().map_err(|error| Failure::new(key, error));
-        let user: Option<Sla> = self
-            .user_limit
-            .as_deref()
-            .map(str::parse)
-            .transpose()
-            .map_err(|error| Failure::new("--user-limit", error))?;
+        // By these markers an application's own acts decide what is HIGH, and by the second one what is MED.
+        let default = match &mark {
+            Some(MarkerSpec::Spm(_)) => Some(Sla { high: USER, med: None, share_pct: USER_SHARE_PCT }),
+            Some(MarkerSpec::TcpState(_)) => {
+                Some(Sla { high: USER, med: Some(USER), share_pct: USER_SHARE_PCT })
+            }
+            _ => None,
+        };
+        let user = match &self.user_limit {
+            None => default,
+            Some(text) => notation::optional(text).map_err(|error| Failure::new("--user-limit", error))?,
+        };
         let strangers = self.handshake_limit.as_deref().map(str::parse).transpose();
         let codepoints = self.codepoints.as_deref().map(Codepoints::read).transpose();
         Ok(Policy {
@@ -276,11 +293,16 @@ impl Start {
             return Err(Failure::new("--control", format!("{name:?}: expected one of {known}")));
         }
         let devices = if self.device.is_empty() { default_devices()? } else { self.device.clone() };
-        if self.handshake_limit.is_none()
-            && let Some(slowest) = devices.iter().filter_map(|device| device_rate(device)).min()
-            && let Some(share) = Rate::from_bits_per_second(slowest.bits_per_second() / 100)
+        let slowest = devices.iter().filter_map(|device| device_rate(device)).min();
+        if let Some(small) = slowest.and_then(|rate| Rate::from_bits_per_second(rate.bits_per_second() / 100))
         {
-            policy.strangers.rate = share;
+            if self.handshake_limit.is_none() {
+                policy.strangers.rate = small;
+            }
+            if let (None, Some(user)) = (&self.user_limit, &mut policy.user) {
+                user.high.rate = small;
+                user.med = user.med.map(|_| user.high);
+            }
         }
         let cgroup = self.cgroup.clone().map_or_else(default_cgroup, Ok)?;
         let reports_windows = self.windows.is_some();
@@ -324,6 +346,7 @@ impl Start {
         AgentInfo {
             pid: std::process::id(),
             mark: self.mark.clone(),
+            user_limit: notation::or_none(setup.policy.user.as_ref()),
             devices: setup.devices.clone(),
             cgroup: setup.cgroup.clone(),
             controllers: attached.controllers().to_vec(),
@@ -360,4 +383,39 @@ fn drop_privileges(needs_devices: bool) -> Result<(), Failure> {
     };
     let dropped = set_no_new_privs(true).and_then(|()| set_capabilities(None, sets));
     dropped.map_err(|error| Failure::new("privileges", format!("cannot drop them: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        start: Start,
+    }
+
+    /// Returns the limit by user with these options, at a device that does not tell its rate.
+    fn user_limit(options: &str) -> String {
+        let words = ["start", "--device", "none0"].into_iter().chain(options.split(' '));
+        let Command { start } = Command::parse_from(words);
+        let setup = start.policy().and_then(|policy| start.setup(policy)).unwrap();
+        notation::or_none(setup.policy.user.as_ref())
+    }
+
+    #[test]
+    fn half_of_the_bytes_of_a_user_may_be_high_unless_the_operator_decides_otherwise() {
+        for (options, expected) in [
+            ("--mark last-only", "high=1Mbit/128KB,share=50%"),
+            ("--mark tcp-state-random", "high=1Mbit/128KB,med=1Mbit/128KB,share=50%"),
+            ("--mark app:high", "none"),
+            ("--mark none", "none"),
+            ("--user-limit none", "none"),
+            ("--user-limit high=1kbit/6000B", "high=1kbit/6000B"),
+            ("--mark app --user-limit high=1kbit/6000B,share=10%", "high=1kbit/6000B,share=10%"),
+        ] {
+            assert_eq!(user_limit(options), expected, "{options}");
+        }
+    }
 }
