@@ -42,6 +42,9 @@ always, or as the kernel likes."""
 Case: TypeAlias = tuple[str, str, bool, str]
 MARKS = PARTIAL, FULL, LAST, STATE = "spm-partial", "spm", "last-only", "tcp-state"
 LOSS = "bernoulli:2%"
+RATE_MBPS = 20
+BURST = f"{RATE_MBPS * 10}kbit/128KB"
+"""Token bucket of HIGH that the agent sets by default on a device of this rate."""
 WINDOW = 2
 """Initial window with Algorithm 1, segments. It is below both thresholds (4 and 8), which slow start exceeds
 one after the other."""
@@ -192,7 +195,11 @@ def captured(mark: str, server: str, lossy: bool, segments: str, rounds: int, se
 
     The measurement is repeated if the certificate of the link is red.
     """
-    options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "20ms", "queue": "drop-tail:2000"}
+    options: dict[str, str | int | bool] = {
+        "rate": f"{RATE_MBPS}Mbit",
+        "delay": "20ms",
+        "queue": "drop-tail:2000",
+    }
     options |= {"seed": seed} | ({"loss": LOSS} if lossy else {})
     if mark == STATE:
         options["initial_window"] = WINDOW
@@ -242,9 +249,17 @@ def serving(link: Link, kind: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
-    """Runs a marking agent behind a link during the block, with the marker `mark`."""
-    control = ["--control", "reno"] if mark == STATE else []
-    with agent_behind(link, "--controllers", "none", "--segments", segments, "--mark", mark, *control):
+    """Runs a marking agent behind a link during the block, with the marker `mark`.
+
+    The limit by user is the agent's default on a device that has the link's rate.
+    """
+    options = ["--controllers", "none", "--segments", segments, "--mark", mark]
+    options += [
+        "--user-limit",
+        f"high={BURST},med={BURST},share=50%" if mark == STATE else f"high={BURST},share=50%",
+    ]
+    options += ["--control", "reno"] if mark == STATE else []
+    with agent_behind(link, *options):
         yield
 
 
