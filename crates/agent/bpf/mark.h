@@ -19,6 +19,7 @@ struct headers {
 struct verdict {
 	u32 level, reason;
 	u32 klass;
+	bool is_repair; /* sent because of a loss, or during a recovery: needs no tokens */
 };
 
 /* Masks a number with these bits, which gives the verifier an upper bound. */
@@ -227,21 +228,20 @@ static __always_inline struct verdict decide(struct __sk_buff *skb, const struct
 	bool has_ended = headers->payload > 0 && !is_retransmission && track_new_data(skb, flow, &data);
 
 	if (config.policy == POLICY_APPLICATION)
-		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass };
+		return (struct verdict){ level_of_class(klass), REASON_CLASS, klass, false };
+	bool is_repair = is_retransmission || state >= TCP_CA_Recovery;
 	if (config.policy == POLICY_TCP_STATE) {
 		struct thresholds thresholds = thresholds_of(flow, klass);
 		u32 receive_window = sock->snd_wnd / mss, window = tp->snd_cwnd < receive_window ? tp->snd_cwnd : receive_window;
 		u32 first = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 second = config.random ? bpf_get_prandom_u32() : DRAW_NEVER;
 		u32 level = tcp_state_level(&thresholds, window, state == TCP_CA_Recovery, first, second);
-		return (struct verdict){ level, REASON_WINDOW, klass };
+		return (struct verdict){ level, REASON_WINDOW, klass, is_repair };
 	}
 	if (headers->flags & (TCP_FIN | TCP_RST))
-		return (struct verdict){ HIGH, REASON_END, klass };
-	if (config.repairs && is_retransmission)
-		return (struct verdict){ HIGH, REASON_RETRANSMISSION, klass };
-	if (config.repairs && state >= TCP_CA_Recovery)
-		return (struct verdict){ HIGH, REASON_RECOVERY, klass };
+		return (struct verdict){ HIGH, REASON_END, klass, false };
+	if (config.repairs && is_repair)
+		return (struct verdict){ HIGH, is_retransmission ? REASON_RETRANSMISSION : REASON_RECOVERY, klass, true };
 
 	struct spm_rules rules = { config.spm.leading, config.spm.trailing, config.spm.small_window };
 	bool is_inside = from >= flow->begin;
@@ -262,7 +262,7 @@ static __always_inline struct verdict decide(struct __sk_buff *skb, const struct
 		     : rule == SPM_TRAILING     ? REASON_TRAILING
 		     : rule == SPM_SMALL_WINDOW ? REASON_SMALL_WINDOW
 					       : REASON_NONE;
-	return (struct verdict){ rule == SPM_NONE ? LOW : HIGH, reason, klass };
+	return (struct verdict){ rule == SPM_NONE ? LOW : HIGH, reason, klass, false };
 }
 
 /* Level of a codepoint. */
@@ -329,7 +329,9 @@ int catnip_mark(struct __sk_buff *skb)
 	u32 len = skb->len - headers.l2;
 	/* A SYN-ACK leaves before there is a connection. */
 	bool is_for_stranger = !flow && headers.flags & TCP_SYN;
-	bool demoted = is_for_stranger ? demote_stranger(len, &verdict.level) : demote(skb, flow, len, &verdict.level);
+	bool demoted = is_for_stranger     ? demote_stranger(len, &verdict.level)
+		       : verdict.is_repair ? false
+					   : demote(skb, flow, len, &verdict.level);
 	u64 at = CODEPOINT(verdict.klass, verdict.level);
 	asm volatile("%0 &= 15" : "+r"(at));
 	if (headers.dscp != config.codepoints[at])
