@@ -2,6 +2,8 @@
 
 import doctest
 import json
+import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +154,25 @@ def test_importing_loads_nothing_that_takes_time() -> None:
     assert set(catnip.__all__) == set(dir(catnip))
     with pytest.raises(AttributeError, match="nothere"):
         _ = catnip.nothere
+
+
+def test_a_scenario_travels_by_value_with_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "base.toml").write_text(Path(paths.scenario("catnip-e4").path).read_text().replace("../", ""))
+    reference = Path(paths.scenario("catnip-e4").path).parents[1] / "reference"
+    shutil.copytree(reference, folder / "reference")
+    (folder / "own.toml").write_text('base = "base.toml"\nid = "OWN"\n')
+    own = paths.scenario(str(folder / "own.toml"), [("seeds", "3")])
+    travelled = pickle.dumps(own)
+    before = api.run(own, seeds=1, variants=own.variants[:1]).tables["pages"]
+    shutil.rmtree(folder)
+    there = pickle.loads(travelled)
+    assert there.text == own.text
+    after = api.run(there, seeds=1, variants=own.variants[:1]).tables["pages"]
+    assert list(after["time_s"]) == list(before["time_s"])
+    with pytest.raises(InputError, match="base.toml: No such file"):
+        pickle.dumps(own)
 
 
 def test_tables_come_as_arrays_of_equal_length() -> None:

@@ -30,7 +30,12 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     let mut file = open(path)?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
-    if file.limit() == 0 { Err(too_long()) } else { Ok(text) }
+    has_ended(&file).map(|()| text)
+}
+
+/// Returns an error if a file that has been read to its end is longer than what is read of a file.
+pub(crate) fn has_ended(file: &Take<File>) -> io::Result<()> {
+    if file.limit() == 0 { Err(too_long()) } else { Ok(()) }
 }
 
 fn too_long() -> io::Error {

@@ -8,8 +8,8 @@ mod summary;
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
 use catnip_lab::{
-    Column, InputError as LabError, LogRequest, Marking, Outline, PacketLog, Plan, RunRequest, Scenario,
-    Table, TableName, TraceRequest, TraceRow,
+    Bundle, Column, InputError as LabError, LogRequest, Marking, Outline, PacketLog, Plan, RunRequest,
+    Scenario, Table, TableName, TraceRequest, TraceRow,
 };
 use catnip_net::NodeId;
 use catnip_tcp::{TcpConfig, profile};
@@ -18,7 +18,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,6 +70,34 @@ impl PyScenario {
     #[pyo3(signature = (path, text, set = vec![]))]
     fn parse(path: PathBuf, text: &str, set: Vec<(String, String)>) -> PyResult<Self> {
         Scenario::parse_set(&path, text, &set).map(Self).map_err(input_error)
+    }
+
+    /// Reads a scenario from a bundle, and nothing from disk. Raises InputError.
+    #[staticmethod]
+    fn from_bundle(
+        path: PathBuf,
+        text: String,
+        set: Vec<(String, String)>,
+        files: BTreeMap<PathBuf, PyBackedBytes>,
+    ) -> PyResult<Self> {
+        let files = files.into_iter().map(|(name, bytes)| (name, bytes.to_vec().into())).collect();
+        Scenario::of_bundle(&Bundle { path, text, set, files }).map(Self).map_err(input_error)
+    }
+
+    /// Returns the arguments of `from_bundle` for this scenario: its path, its text, the keys set on loading, and the present contents of
+    /// the other files by path relative to its folder. Raises InputError.
+    fn bundle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let Bundle { path, text, set, files } = self.0.bundle().map_err(input_error)?;
+        let contents = PyDict::new(py);
+        for (name, bytes) in files {
+            contents.set_item(name.into_os_string(), PyBytes::new(py, &bytes))?;
+        }
+        (path.into_os_string(), text, set, contents).into_pyobject(py)
+    }
+
+    /// Pickles the scenario by value, as a bundle.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((py.get_type::<Self>().getattr("from_bundle")?, self.bundle(py)?))
     }
 
     /// Identifier of the experiment that the scenario reproduces.

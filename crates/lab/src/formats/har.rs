@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use url::Url;
 
@@ -52,18 +52,27 @@ pub struct HarPage {
 pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let name = path.display().to_string();
     let file = crate::input::open(path).map_err(|error| InputError::new(&name, "", error))?;
-    let Har { log } = read_json(&name, BufReader::new(file))?;
-    convert(log).map_err(|(at, message)| InputError::new(&name, &at, message))
+    har_of(&name, BufReader::new(file))
 }
 
 /// Reads a HAR if the name ends in `.har`, otherwise a page file.
 pub fn read_site(path: &Path) -> Result<SiteFile, InputError> {
+    let file = crate::input::open(path);
+    site_of(path, file.map_err(|error| InputError::new(&path.display().to_string(), "", error))?)
+}
+
+/// Reads what the file with this path contains, a HAR or a page file.
+pub(crate) fn site_of(path: &Path, contents: impl Read) -> Result<SiteFile, InputError> {
+    let (name, contents) = (path.display().to_string(), BufReader::new(contents));
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("har")) {
-        return Ok(read_har(path)?.0);
+        return Ok(har_of(&name, contents)?.0);
     }
-    let name = path.display().to_string();
-    let file = crate::input::open(path).map_err(|error| InputError::new(&name, "", error))?;
-    SiteFile::read(&name, BufReader::new(file))
+    SiteFile::read(&name, contents)
+}
+
+fn har_of(name: &str, contents: impl BufRead) -> Result<(SiteFile, Vec<HarPage>), InputError> {
+    let Har { log } = read_json(name, contents)?;
+    convert(log).map_err(|(at, message)| InputError::new(name, &at, message))
 }
 
 /// Error in a HAR: its location as a JSON path, and its description.

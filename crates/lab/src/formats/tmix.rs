@@ -24,7 +24,7 @@ mod read;
 mod write;
 
 pub use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
-pub use read::{ReadError, load, read};
+pub use read::{ReadError, read};
 pub use write::write;
 
 use catnip_base::keywords;

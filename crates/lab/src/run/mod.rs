@@ -55,6 +55,7 @@ pub fn run_all(
     if let Some(reason) = memory::shortage(largest.saturating_mul(threads as u64)) {
         return Err(memory_error(format!("{threads} runs in parallel: {reason}; try --threads 1")));
     }
+    let recorded = Recorded { tables: &request.tables, every: request.every };
     let (mut is_short, mut no_thread) = (false, None);
     // Short runs are executed in batches, since a message for each of them would take longer than the run.
     let size = (jobs.len() / (threads * BATCHES_PER_THREAD)).clamp(1, LARGEST_BATCH);
@@ -74,7 +75,7 @@ pub fn run_all(
                     let mut tables = Tables::new(&request.tables);
                     let done = batch.iter().try_for_each(|&(variant, seed)| {
                         let run = Run { variant: variant as u64, seed };
-                        add_run(plans[variant], run, request, &mut should_continue, &mut memory, &mut tables)
+                        add_run(plans[variant], run, recorded, &mut should_continue, &mut memory, &mut tables)
                             .filter(|()| should_continue())
                     });
                     if done.is_none() || sender.send((number, tables)).is_err() {
@@ -123,6 +124,30 @@ pub fn run_all(
     Ok(Some(all.into_map()))
 }
 
+/// Executes the run of a plan with this seed on the calling thread, and returns the rows of these tables, whose variant is 0. `every` is the
+/// interval between the samples of time series. `memory` is that of an earlier run, and is kept for the next one. Returns `None` if
+/// `should_continue`, which is called several times a second, has returned false.
+pub fn run_one(
+    plan: &Plan,
+    seed: u64,
+    tables: &[TableName],
+    every: Option<Span>,
+    should_continue: &mut dyn FnMut() -> bool,
+    memory: &mut Memory,
+) -> Option<BTreeMap<TableName, Table>> {
+    let mut rows = Tables::new(tables);
+    let run = Run { variant: 0, seed };
+    add_run(plan, run, Recorded { tables, every }, should_continue, memory, &mut rows)?;
+    Some(rows.into_map())
+}
+
+/// What is recorded of a run: tables, and the interval of time series.
+#[derive(Clone, Copy)]
+struct Recorded<'a> {
+    tables: &'a [TableName],
+    every: Option<Span>,
+}
+
 fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
     let job = next.fetch_add(1, Ordering::Relaxed);
     jobs.get(job).map(|it| (job, it))
@@ -132,19 +157,19 @@ fn claim<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
 fn add_run(
     plan: &Plan,
     run: Run,
-    request: &RunRequest<'_>,
+    recorded: Recorded<'_>,
     should_continue: &mut dyn FnMut() -> bool,
     memory: &mut Memory,
     tables: &mut Tables,
 ) -> Option<()> {
-    let requested = &request.tables;
-    let records = Records::new(requested);
+    let records = Records::new(recorded.tables);
     let reused = std::mem::take(memory);
-    let [bursts, events] = [TableName::BURSTS, TableName::EVENTS].map(|name| requested.contains(&name));
+    let [bursts, events] = [TableName::BURSTS, TableName::EVENTS].map(|name| recorded.tables.contains(&name));
     if bursts || events {
         let of_packets = (bursts.then(Bursts::default), events.then(Events::default));
         let mut sim = plan.begin(run.seed, (records, of_packets), reused);
-        let warm_up = execute(&mut sim, |(records, _)| records, plan, run, request, should_continue, tables)?;
+        let warm_up =
+            execute(&mut sim, |(records, _)| records, plan, run, recorded, should_continue, tables)?;
         let (records, (bursts, events)) = sim.watch();
         records.fill(tables, run, plan, &sim, warm_up.as_ref(), None);
         bursts.iter().for_each(|bursts| bursts.fill(tables, run, plan));
@@ -153,7 +178,7 @@ fn add_run(
         *memory = sim.into_memory();
     } else {
         let mut sim = plan.begin(run.seed, records, reused);
-        let warm_up = execute(&mut sim, |records| records, plan, run, request, should_continue, tables)?;
+        let warm_up = execute(&mut sim, |records| records, plan, run, recorded, should_continue, tables)?;
         sim.watch().fill(tables, run, plan, &sim, warm_up.as_ref(), None);
         *memory = sim.into_memory();
     }
@@ -167,13 +192,13 @@ fn execute<W: Watch>(
     records: fn(&W) -> &Records,
     plan: &Plan,
     run: Run,
-    request: &RunRequest<'_>,
+    recorded: Recorded<'_>,
     should_continue: &mut dyn FnMut() -> bool,
     tables: &mut Tables,
 ) -> Option<Option<WarmUp>> {
     let end = Time::ZERO + plan.duration();
-    let mut series = request.every.map(|every| (every, Series::new(plan)));
-    let mut sample_at = request.every.map_or(Time::NEVER, |every| Time::ZERO + every);
+    let mut series = recorded.every.map(|every| (every, Series::new(plan)));
+    let mut sample_at = recorded.every.map_or(Time::NEVER, |every| Time::ZERO + every);
     let mut warm_up_at = if plan.warm_up() > Span::ZERO { Time::ZERO + plan.warm_up() } else { Time::NEVER };
     let mut warm_up = None;
     loop {

@@ -15,7 +15,7 @@ pub(crate) mod tcp;
 pub(crate) mod text;
 
 use crate::error::{KeyError, in_toml_terms};
-use crate::scenario::files::{Files, beside};
+use crate::scenario::files::{Bundle, Files, Opened, beside};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::lint::Warning;
 use crate::scenario::plan::ScenarioFile;
@@ -24,6 +24,7 @@ use crate::{InputError, Plan, input};
 use catnip_base::notation::did_you_mean;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Scenario file: one experiment, in one or more variants.
@@ -47,6 +48,12 @@ pub struct Scenario {
     /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
     pub warnings: Vec<String>,
     plans: Vec<(String, Plan)>,
+    /// Text of the file itself, and the keys changed on loading.
+    source: (String, Vec<(String, String)>),
+    /// Files of the scenarios on which it builds.
+    bases: Vec<PathBuf>,
+    /// Bundle from which the scenario was read; `None` if it was read from disk.
+    bundle: Option<Bundle>,
 }
 
 impl Scenario {
@@ -86,11 +93,39 @@ impl Scenario {
         Self::read(path, text, kinds, &[])
     }
 
+    /// Reads a scenario from a bundle, and nothing from disk.
+    pub fn of_bundle(bundle: &Bundle) -> Result<Self, InputError> {
+        let Bundle { path, text, set, .. } = bundle;
+        let read = Self::read_from(&|| Files::of(bundle), path, text, &Kinds::default(), set)?;
+        Ok(Self { bundle: Some(bundle.clone()), ..read })
+    }
+
+    /// Returns the scenario with the present contents of its files. An error names the file that cannot be read.
+    pub fn bundle(&self) -> Result<Bundle, InputError> {
+        if let Some(bundle) = &self.bundle {
+            return Ok(bundle.clone());
+        }
+        let (text, set) = self.source.clone();
+        let without_files = Bundle { path: self.path.clone(), text, set, files: BTreeMap::new() };
+        without_files.with(&self.bases)?.with(&self.files)
+    }
+
     fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
+        Self::read_from(&|| Files::on_disk(path), path, text, kinds, set)
+    }
+
+    fn read_from(
+        files: &dyn Fn() -> Files,
+        path: &Path,
+        text: &str,
+        kinds: &Kinds,
+        set: &[(String, String)],
+    ) -> Result<Self, InputError> {
+        let source = (text.to_string(), set.to_vec());
         let file = path.display().to_string();
         let own_defines = table(path, text)?.remove("define");
         let is_own = |name: &String| own_defines.as_ref().is_some_and(|own| own.get(name).is_some());
-        let (mut base, mut text) = merge_bases(path, text)?;
+        let (mut base, mut text, bases) = merge_bases(&files(), path, text)?;
         for (key, value) in set {
             base = with_key_set(base, key, value)
                 .map_err(|(key, message)| InputError::new(&file, &key, message))?;
@@ -107,7 +142,7 @@ impl Scenario {
         check_axes(&file, &variants, &axes)?;
         check_product(&file, variants.len(), &axes)?;
         let variants = cross(variants, &axes);
-        let files = Files::new(path);
+        let files = files();
         let mut plans = Vec::new();
         let mut head = None;
         let mut warnings: Option<Vec<Warning>> = None;
@@ -138,7 +173,9 @@ impl Scenario {
         let warnings =
             warnings.map(|(key, message)| InputError::new(&file, &key, message).to_string()).collect();
         let files = files.into_named();
-        Ok(Self { path: path.into(), text, files, id, title, seeds, axes, warnings, plans })
+        let path = path.into();
+        let bundle = None;
+        Ok(Self { path, text, files, id, title, seeds, axes, warnings, plans, source, bases, bundle })
     }
 
     /// Returns the names of the variants, in order.
@@ -188,7 +225,7 @@ impl Outline {
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let file = path.display().to_string();
         let text = input::text(path).map_err(|error| InputError::new(&file, "", error))?;
-        let (mut base, _) = merge_bases(path, &text)?;
+        let (mut base, ..) = merge_bases(&Files::on_disk(path), path, &text)?;
         let axes = take_axes(&file, &mut base)?;
         let variants = take_variants(&file, &mut base)?;
         check_product(&file, variants.len(), &axes)?;
@@ -219,10 +256,15 @@ const MAX_VARIANTS: usize = 100_000;
 /// Maximum number of files in a chain of base scenarios; a longer chain indicates a cycle.
 const MAX_CHAIN: usize = 8;
 
-/// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), and the texts of all files. A key of a base applies
+/// Returns a scenario merged with the scenarios on which it builds (`base = "FILE"`), the texts of all files, and the paths of the bases. A
+/// key of a base applies
 /// unless the scenario sets the key. Variants of a scenario replace both the variants and the axes of its base; axes of a scenario replace
 /// only the axes of its base.
-fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputError> {
+fn merge_bases(
+    files: &Files,
+    path: &Path,
+    text: &str,
+) -> Result<(toml::Table, String, Vec<PathBuf>), InputError> {
     let mut texts = text.to_string();
     let mut at = path.to_path_buf();
     // The scenario, its base, the base of its base, ...
@@ -240,7 +282,7 @@ fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputEr
             return Err(InputError::new(file, "base", format!("{}: builds on itself", at.display())));
         }
         names.push(at.clone());
-        let below = input::text(&at).map_err(file_error)?;
+        let below = files.open(&at).and_then(Opened::text).map_err(file_error)?;
         texts.push_str(&format!("\n# {}\n{below}", at.display()));
         chain.push((at.display().to_string(), table(&at, &below)?));
         if chain.len() > MAX_CHAIN {
@@ -260,7 +302,7 @@ fn merge_bases(path: &Path, text: &str) -> Result<(toml::Table, String), InputEr
         merged =
             apply_changes(merged, changes).map_err(|(key, message)| InputError::new(&file, &key, message))?;
     }
-    Ok((merged, texts))
+    Ok((merged, texts, names.split_off(1)))
 }
 
 fn table(path: &Path, text: &str) -> Result<toml::Table, InputError> {

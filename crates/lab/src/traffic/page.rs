@@ -1,10 +1,12 @@
 use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
-use crate::formats::har::read_site;
+use crate::formats::har::site_of;
+use crate::formats::site_file::SiteFile;
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::external::Protocol;
+use crate::scenario::files::Files;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Times, yes};
 use catnip_base::Distribution;
@@ -16,7 +18,7 @@ use catnip_sim::app::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Browsers that load a recorded site.
@@ -127,7 +129,7 @@ impl TrafficKind for PageFile {
                 return Err((context.key(key), message));
             }
         }
-        let file = read_site(&context.files.find(&self.page)).map_err(|error| error.to_string());
+        let file = read_page(context.files, &self.page);
         let site = Arc::new(file.map_err(context.error_at("page"))?.site());
         let http = self.multiplexing(context)?;
         let times = match (self.times, self.endless) {
@@ -192,6 +194,13 @@ impl PageWorkload {
     fn site(&self) -> Arc<Site> {
         self.config.site.clone()
     }
+}
+
+/// Reads the site in a file that the scenario names.
+fn read_page(files: &Files, file: &Path) -> Result<SiteFile, String> {
+    let path = files.find(file);
+    let contents = files.open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    site_of(&path, contents).map_err(|error| error.to_string())
 }
 
 impl Workload for PageWorkload {

@@ -4,6 +4,7 @@ use crate::error::KeyError;
 use crate::formats::tmix;
 use crate::scenario::describe::Nodes;
 use crate::scenario::external::{ObjectName, PORT, Protocol};
+use crate::scenario::files::{Files, Opened};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Counts, Sizes, Text, Times, yes};
 use catnip_base::{Distribution, Rng, Span, Stream};
@@ -13,7 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Clients and servers that replay a trace of connections.
@@ -149,7 +151,7 @@ impl TmixFile {
     fn source(&self, context: &BuildContext<'_>) -> Result<Source, KeyError> {
         match (&self.trace, &self.generate) {
             (Some(file), None) => {
-                let vectors = tmix::load(&context.files.find(file)).map_err(context.error_at("trace"))?;
+                let vectors = read_vectors(context.files, file).map_err(context.error_at("trace"))?;
                 Ok(Source::Known(vectors.into()))
             }
             (None, Some(generate)) => {
@@ -169,6 +171,15 @@ impl TmixFile {
             _ => Err((context.key("trace"), "expected either trace or generate".into())),
         }
     }
+}
+
+/// Reads the connections of a trace that the scenario names, in either form. Errors name the file and the line.
+fn read_vectors(files: &Files, file: &Path) -> Result<Vec<ConnectionVector>, String> {
+    let path = files.find(file);
+    let file_error = |message: &dyn fmt::Display| format!("{}: {message}", path.display());
+    let text = files.open(&path).and_then(Opened::text).map_err(|error| file_error(&error))?;
+    let vectors = tmix::read(&text).map_err(|error| file_error(&error))?;
+    if vectors.is_empty() { Err(file_error(&"no connections")) } else { Ok(vectors) }
 }
 
 impl GenerateFile {

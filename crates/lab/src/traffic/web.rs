@@ -269,7 +269,7 @@ struct PageRow {
 fn read_pages(files: &Files, file: &Path) -> Result<Vec<Page>, String> {
     let path = files.find(file);
     let file_error = |message: String| format!("{}: {message}", path.display());
-    let file = crate::input::open(&path).map_err(|error| file_error(error.to_string()))?;
+    let file = files.open(&path).map_err(|error| file_error(error.to_string()))?;
     let mut reader = csv::Reader::from_reader(file);
     let mut pages: Vec<Page> = Vec::new();
     for (line, row) in reader.deserialize().enumerate() {

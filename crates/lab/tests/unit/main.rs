@@ -1,6 +1,7 @@
 //! Scenarios, runs and results, compared with ns-2 and with values computed by hand.
 
 mod background;
+mod bundles;
 mod bursts;
 mod components;
 mod ecn;

@@ -1,7 +1,6 @@
 use super::Form;
 use catnip_sim::app::{Adu, After, ConnectionVector, Observed, Order, Side};
 use std::fmt;
-use std::path::Path;
 
 /// Error in a Tmix trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,14 +15,6 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.message)
     }
-}
-
-/// Reads a file of connection vectors in either form. Errors name the file and the line.
-pub fn load(path: &Path) -> Result<Vec<ConnectionVector>, String> {
-    let file_error = |message: &dyn fmt::Display| format!("{}: {message}", path.display());
-    let text = crate::input::text(path).map_err(|error| file_error(&error))?;
-    let vectors = read(&text).map_err(|error| file_error(&error))?;
-    if vectors.is_empty() { Err(file_error(&"no connections")) } else { Ok(vectors) }
 }
 
 /// Reads connection vectors in either form, and returns them in the order in which they start.
