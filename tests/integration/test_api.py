@@ -171,7 +171,7 @@ def test_a_scenario_travels_by_value_with_its_files(tmp_path: Path) -> None:
     assert there.text == own.text
     after = api.run(there, seeds=1, variants=own.variants[:1]).tables["pages"]
     assert list(after["time_s"]) == list(before["time_s"])
-    with pytest.raises(InputError, match="base.toml: No such file"):
+    with pytest.raises(InputError, match=r"base\.toml: No such file"):
         pickle.dumps(own)
 
 
