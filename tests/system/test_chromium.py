@@ -1,6 +1,12 @@
 """Tests of the browser's account and sandbox, as the kernel reports them."""
 
 import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +58,55 @@ def test_a_browser_that_root_starts_has_no_account_and_runs_pages_in_its_sandbox
         # Filters of system calls (prctl(2)), as the sandbox sets them.
         assert (page["Seccomp"], page["NoNewPrivs"]) == ("2", "1")
         assert page["Uid"] == whole["Uid"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to lose")
+def test_a_browser_gets_no_terminal_no_descriptor_and_no_secret_of_roots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert PROGRAM is not None
+    monkeypatch.setenv("A_SECRET", "of root")
+    ends = os.pipe()
+    os.set_inheritable(ends[1], True)
+    with Chromium(PROGRAM) as browser:
+        browser.load("data:text/html,page", 60)
+        folder = Path(f"/proc/{browser._process}")
+        environment = (folder / "environ").read_bytes()
+        opened = {int(one.name): os.readlink(one) for one in (folder / "fd").iterdir()}
+        session, terminal = (folder / "stat").read_text().rpartition(")")[2].split()[3:5]
+    assert os.readlink(f"/proc/self/fd/{ends[1]}") not in opened.values()
+    for end in ends:
+        os.close(end)
+    assert b"A_SECRET" not in environment
+    assert (int(session), terminal) == (browser._process, "0")
+    assert [opened[number] for number in range(3)] == [os.devnull] * 3
+    assert not any(of.startswith(("/dev/pts", "/dev/tty")) for of in opened.values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_browser_ends_with_the_program_that_started_it(number: signal.Signals) -> None:
+    # A server that never answers keeps the page loading. Pytest's folders are closed to the browser's user.
+    with socket.create_server(("127.0.0.1", 0)) as silent, tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        program = [sys.executable, "-m", "catnip.web.chromium", url]
+        with subprocess.Popen(program, env={**os.environ, "TMPDIR": folder}) as running:
+            silent.settimeout(60)
+            connection, _ = silent.accept()
+            assert any(folder.encode() in command(one) for one in processes())
+            running.send_signal(number)
+            running.wait(timeout=30)
+        until, left = time.monotonic() + 10, processes()
+        while time.monotonic() < until and left:
+            time.sleep(0.1)
+            left = [one for one in processes() if folder.encode() in command(one)]
+        connection.close()
+        assert left == []
+        assert number == signal.SIGKILL or list(Path(folder).iterdir()) == []
+
+
+def processes() -> list[int]:
+    return [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
 
 
 def test_a_browser_without_its_sandbox_is_one_that_was_asked_for() -> None:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +39,9 @@ FLAGS = [
     "--remote-debugging-pipe",
 ]
 LONGEST_S = 120.0
+PATH = "/usr/local/bin:/usr/bin:/bin"
+LANGUAGE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
+"""Variables of root's that a browser gets."""
 UNUSED_USER = 1_900_000_000
 """First id of users that no account, container or service of systemd has (docs/UIDS-GIDS of systemd)."""
 # Script that returns the browser's times of a page since its own start, in milliseconds, and its numbers of
@@ -67,7 +71,8 @@ class Load:
 class Chromium:
     """Headless browser with a new profile; for use in `with`, which removes the profile at the end.
 
-    A browser that root starts belongs to a user without an account. Pages run in the browser's sandbox, if
+    A browser that root starts belongs to a user without an account, and gets nothing of root's: no terminal,
+    no descriptor, and of the environment only the language. It ends when this process does. Pages run in the browser's sandbox, if
     `has_sandbox`. `login` is the name and the password for a proxy that asks for them. Raises RuntimeError if
     no such user is possible.
     """
@@ -89,8 +94,8 @@ class Chromium:
         self._number = 0
         self._events: list[dict[str, Any]] = []
         # The browser reads from descriptor 3 and writes to descriptor 4, so our ends of the pipes need other
-        # numbers.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for pair in (os.pipe(), os.pipe()) for end in pair]
+        # numbers. It must not inherit ours: it ends when its command pipe does, also if we are killed.
+        ends = [_above(end) for pair in (os.pipe(), os.pipe()) for end in pair]
         read_here, write_here, read_there, write_there = ends[2], ends[1], ends[0], ends[3]
         quiet = os.open(os.devnull, os.O_RDWR)
         self._process = os.posix_spawn(
@@ -102,14 +107,17 @@ class Chromium:
                 f"--user-data-dir={self._profile}",
                 "about:blank",
             ],
-            {**os.environ, "HOME": self._profile},
+            _environment() | {"HOME": self._profile},
             file_actions=[
+                *((os.POSIX_SPAWN_CLOSE, inherited) for inherited in _inheritable()),
+                (os.POSIX_SPAWN_DUP2, quiet, 0),
                 (os.POSIX_SPAWN_DUP2, quiet, 1),
                 (os.POSIX_SPAWN_DUP2, quiet, 2),
                 (os.POSIX_SPAWN_DUP2, read_there, 3),
                 (os.POSIX_SPAWN_DUP2, write_there, 4),
             ],
-            setpgroup=0,
+            # Neither a terminal that the caller has, nor one that it opens.
+            setsid=True,
         )
         for end in (quiet, read_there, write_there):
             os.close(end)
@@ -251,7 +259,34 @@ def _without_privileges(profile: str) -> list[str]:
     user = _unused_user()
     os.chown(profile, user, user)
     identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-    return [setpriv, *identity, "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"]
+    rights = ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--pdeathsig=KILL"]
+    return [setpriv, *identity, *rights, "--"]
+
+
+def _environment() -> dict[str, str]:
+    """Returns the environment of a browser: ours, or for root a path and what is known of the language."""
+    if os.geteuid() != 0:
+        return dict(os.environ)
+    handed_on = {name: value for name, value in os.environ.items() if name in LANGUAGE}
+    return {"PATH": PATH, **handed_on}
+
+
+def _above(descriptor: int) -> int:
+    """Replaces a descriptor by one above those that a browser uses, which programs do not inherit."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return moved
+
+
+def _inheritable() -> list[int]:
+    """Returns the descriptors that a program would inherit, without the first three."""
+    inherited = []
+    for name in os.listdir("/proc/self/fd"):
+        # The folder itself is closed by now.
+        with suppress(OSError):
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                inherited.append(int(name))
+    return inherited
 
 
 def _unused_user() -> int:
@@ -297,6 +332,9 @@ def main() -> int:
     )
     arguments.add_argument("--no-sandbox", action="store_true", help="run pages without the sandbox")
     options = arguments.parse_args()
+    # The browser and its profile are removed whoever ends us.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda of, _: sys.exit(128 + of))
     try:
         program = find("chromium")
         if program is None:
