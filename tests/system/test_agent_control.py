@@ -85,8 +85,8 @@ def test_the_table_of_windows_has_every_event_with_the_pipe_ack_and_phase_of_the
 
 
 def test_a_recovery_is_charged_for_its_own_repairs_only(tmp_path: Path) -> None:
-    # RFC 7661, section 4.4.1: R is "the volume of data that was retransmitted in the recovery phase". The first
-    # one repairs 20 segments, the second one, of which 22 are in flight, a single one.
+    # RFC 7661, section 4.4.1: R is "the volume of data that was retransmitted in the recovery phase". The
+    # first one repairs 20 segments, the second one, of which 22 are in flight, a single one.
     table = tmp_path / "windows.csv"
     lost = ",".join(map(str, [*range(40, 80, 2), 250]))
     burst("catnip_newcwv", [300_000, 60_000, 60_000], 1.5, windows=table, up=f"loss=packets:{lost}")

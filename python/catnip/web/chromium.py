@@ -72,9 +72,9 @@ class Chromium:
     """Headless browser with a new profile; for use in `with`, which removes the profile at the end.
 
     A browser that root starts belongs to a user without an account, and gets nothing of root's: no terminal,
-    no descriptor, and of the environment only the language. It ends when this process does. Pages run in the browser's sandbox, if
-    `has_sandbox`. `login` is the name and the password for a proxy that asks for them. Raises RuntimeError if
-    no such user is possible.
+    no descriptor, and of the environment only the language. It ends when this process does. Pages run in the
+    browser's sandbox, if `has_sandbox`. `login` is the name and the password for a proxy that asks for them.
+    Raises RuntimeError if no such user is possible.
     """
 
     def __init__(
