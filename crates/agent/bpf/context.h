@@ -2,10 +2,11 @@
 #pragma once
 #include "document.h"
 
-/* Checked cast to a TCP socket. Programs of this type have no helper for this cast. */
+/* Checked cast to a TCP socket. Programs of this type have no helper for this cast. Sockets of other families have protocols with the same
+ * number. */
 static inline struct tcp_sock *tcp_of(struct bpf_sock *sk)
 {
-	if (!sk || sk->protocol != IPPROTO_TCP)
+	if (!sk || sk->protocol != IPPROTO_TCP || sk->type != SOCK_STREAM || (sk->family != AF_INET && sk->family != AF_INET6))
 		return 0;
 	return tcp_sock_of(sk);
 }
