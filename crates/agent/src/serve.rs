@@ -159,14 +159,16 @@ pub fn serve(
     let table = windows.zip(events.as_ref());
     let table = table.map(|((path, file), events)| Table::new(events, &path, file)).transpose()?;
     let answered = answer(&mut agent, listener, signals, &mut outputs, table.as_ref());
-    let written = agent.attached.counts().map(|counts| outputs.write_or_count(&counts));
+    let counts = agent.attached.counts();
+    let written = counts.and_then(|counts| outputs.write(&counts));
+    outputs.count(written);
     let closed = table.map_or(Ok(()), Table::close);
     if let (count @ 1.., Some(error)) = &outputs.failures {
         print_stderr(format_args!(
             "warning: the statistics were not written {count} times; the last time: {error}\n"
         ));
     }
-    written.and(closed).and(answered)
+    closed.and(answered)
 }
 
 fn answer(
@@ -180,6 +182,7 @@ fn answer(
     let clock = Stopwatch::start();
     let mut due = Time::ZERO + outputs.every;
     let mut users_due = Time::ZERO + USERS_INTERVAL;
+    let mut follows_later = false;
     loop {
         let mut fds = vec![
             PollFd::new(listener, PollFlags::IN),
@@ -200,11 +203,13 @@ fn answer(
             table.write();
         }
         if has_statistics && clock.now() >= due {
-            outputs.write_or_count(&agent.attached.counts()?);
+            let counts = agent.attached.counts();
+            let written = counts.and_then(|counts| outputs.write(&counts));
+            outputs.count(written);
             due = clock.now() + outputs.every;
         }
         if agent.limits_users && clock.now() >= users_due {
-            agent.attached.forget_idle_users()?;
+            outputs.count(agent.attached.forget_idle_users());
             users_due = clock.now() + USERS_INTERVAL;
         }
         let [has_request, has_signal, has_devices] =
@@ -213,8 +218,10 @@ fn answer(
         if let Some(ending) = has_signal.then(|| signals.ending()).flatten() {
             return Ok(ending);
         }
-        if has_devices && agent.monitor.has_changed() {
-            agent.follow_devices()?;
+        if (has_devices && agent.monitor.has_changed()) || follows_later {
+            let followed = agent.follow_devices();
+            follows_later = followed.is_err();
+            outputs.count(followed);
         }
         if has_request
             && let Ok((stream, _)) = listener.accept()
@@ -284,9 +291,9 @@ fn respond(
 }
 
 impl Outputs {
-    /// Writes the statistics. A failure is counted, and ends nothing: what is marked does not depend on who looks.
-    fn write_or_count(&mut self, counts: &[Count]) {
-        if let Err(failure) = self.write(counts) {
+    /// Counts a failure, which ends nothing: what is marked does not depend on who looks, nor on a full disk.
+    fn count(&mut self, done: Result<(), Failure>) {
+        if let Err(failure) = done {
             self.failures = (self.failures.0 + 1, Some(failure.to_string()));
         }
     }
