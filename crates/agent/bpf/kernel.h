@@ -29,6 +29,7 @@ enum bpf_map_type {
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86dd
 #define IPPROTO_TCP 6
+#define AF_INET 2
 #define AF_INET6 10
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
@@ -160,8 +161,17 @@ struct sock_common {
 	possible_net_t skc_net;
 };
 
+struct net_device {
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	struct socket *sk_socket;
 	u16 sk_type;
 };

@@ -20,7 +20,7 @@ struct {
 	__type(value, struct counter);
 } counters SEC(".maps");
 
-/* Token buckets of a user, with a lock against concurrent access by other processors. */
+/* Token buckets of a user on a device, with a lock against concurrent access by other processors. */
 struct locked_user {
 	struct bpf_spin_lock lock;
 	struct user user;
@@ -32,6 +32,19 @@ struct locked_bucket {
 	u32 is_set;
 	struct bucket bucket;
 };
+
+/* User and device, whose token buckets are one pair: what a user earns on one network is worth nothing on another. */
+struct user_key {
+	u32 uid, device;
+};
+
+/* Interface indices of the devices whose packets are marked. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} marked SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -45,6 +58,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, USERS);
-	__type(key, u32);
+	__type(key, struct user_key);
 	__type(value, struct locked_user);
 } users SEC(".maps");

@@ -94,21 +94,24 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 /* Largest depth of user namespaces below that of the machine (the kernel's limit is 32). */
 #define MAX_DEPTH 33
 
-/* User whose limits a socket has. The users of a user namespace count as the one who has made the namespace, who may have many. */
+/* User whose limits a socket has, plus 1; 0 if it is not known, because no process has the socket: not yet, or no longer. The users of a
+ * user namespace count as the one who has made the namespace, who may have many. Sockets of the kernel have no file. */
 static __noinline u32 user_of(struct __sk_buff *skb)
 {
 	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
 	u32 uid = bpf_get_socket_uid(skb);
 	struct sock *sk = kern_skb->sk;
 	struct socket *socket = sk ? sk->sk_socket : 0;
-	struct file *file = socket ? socket->file : 0;
+	if (!socket)
+		return 0;
+	struct file *file = socket->file;
 	const struct cred *cred = file ? file->f_cred : 0;
 	struct user_namespace *space = cred ? cred->user_ns : 0;
 
 	/* The owner in the machine's namespace is that of the outermost namespace below it. */
 	for (int i = 0; i < MAX_DEPTH && space && space->level > 1; i++)
 		space = space->parent;
-	return space && space->level == 1 ? space->owner.val : uid;
+	return (space && space->level == 1 ? space->owner.val : uid) + 1;
 }
 
 /* Bytes of a connection that bring tokens at once, so that most packets take no lock. */
@@ -118,9 +121,11 @@ static __noinline u32 user_of(struct __sk_buff *skb)
  * if the level was lowered. */
 static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32 *level)
 {
-	u32 counted = 0;
+	u32 counted = 0, before = *level;
 	if (config.high_rate == 0)
 		return false;
+	if (flow && !flow->user)
+		flow->user = user_of(skb);
 	if (flow && config.share_pct > 0) {
 		flow->uncounted += len;
 		if (*level != LOW || flow->uncounted >= COUNTED_AT_ONCE) {
@@ -130,17 +135,19 @@ static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32
 	}
 	if (*level == LOW && counted == 0)
 		return false;
-	/* A connection outlives its socket's file. */
-	if (flow && !flow->user)
-		flow->user = user_of(skb) + 1;
-	u32 uid = flow ? flow->user - 1 : bpf_get_socket_uid(skb), before = *level;
-	struct locked_user *user = bpf_map_lookup_elem(&users, &uid);
+	/* A connection outlives its socket's file, so its user is known from its first packets. */
+	if (flow && !flow->user) {
+		*level = LOW;
+		return before != LOW;
+	}
+	struct user_key key = { .uid = flow ? flow->user - 1 : bpf_get_socket_uid(skb), .device = skb->ifindex };
+	struct locked_user *user = bpf_map_lookup_elem(&users, &key);
 	if (!user) {
 		struct locked_user fresh = {};
 		bucket_init(&fresh.user.high, config.high_rate, config.high_depth);
 		bucket_init(&fresh.user.med, config.med_rate ? config.med_rate : 1, config.med_depth);
-		bpf_map_update_elem(&users, &uid, &fresh, BPF_NOEXIST);
-		user = bpf_map_lookup_elem(&users, &uid);
+		bpf_map_update_elem(&users, &key, &fresh, BPF_NOEXIST);
+		user = bpf_map_lookup_elem(&users, &key);
 		if (!user) {
 			/* Users without a map entry have no tokens. */
 			*level = LOW;
@@ -290,6 +297,15 @@ static __noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool
 	return TCX_NEXT;
 }
 
+/* True if the packet has come through a marked device above this one, such as a VLAN of it, where its mark was decided. */
+static inline bool is_decided_above(const struct __sk_buff *skb, const struct sock *sk)
+{
+	struct dst_entry *route = sk->sk_dst_cache;
+	struct net_device *device = route ? route->dev : 0;
+	u32 index = device ? device->ifindex : 0;
+	return index != 0 && index != skb->ifindex && bpf_map_lookup_elem(&marked, &index);
+}
+
 SEC("tcx/egress")
 int catnip_mark(struct __sk_buff *skb)
 {
@@ -306,6 +322,8 @@ int catnip_mark(struct __sk_buff *skb)
 		return pass_unmarked(skb, headers.l2, headers.dscp, sk != 0);
 	/* A reset of no connection belongs to a socket of the kernel, which is none of TCP. */
 	struct bpf_tcp_sock *tp = kern_sk && kern_sk->sk_type == SOCK_STREAM ? bpf_tcp_sock(sk) : 0;
+	if (tp && is_decided_above(skb, kern_sk))
+		return TCX_NEXT;
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	struct verdict verdict = { .klass = flow ? class_of(flow) : config.default_class };
 	bool by_application = config.policy == POLICY_APPLICATION;
@@ -314,8 +332,8 @@ int catnip_mark(struct __sk_buff *skb)
 		verdict.reason = by_application ? REASON_CLASS : REASON_HANDSHAKE;
 	} else if (headers.flags & TCP_RST) {
 		/* The answer to a packet of no connection is as unimportant as that packet. */
-		verdict.level = by_application ? level_of_class(verdict.klass) : flow ? HIGH : LOW;
-		verdict.reason = by_application ? REASON_CLASS : REASON_END;
+		verdict.level = !flow ? LOW : by_application ? level_of_class(verdict.klass) : HIGH;
+		verdict.reason = flow && by_application ? REASON_CLASS : REASON_END;
 	} else if (flow && (headers.payload > 0 || headers.flags & TCP_FIN)) {
 		verdict = decide(skb, tp, flow, verdict.klass, &headers);
 	} else if (flow && config.acks && headers.payload == 0) {

@@ -10,7 +10,7 @@ use catnip_cli::out::print_stderr;
 use catnip_linux::netlink::{Device, Netlink};
 use catnip_linux::sys;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, OpenObject};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, OpenObject};
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -140,6 +140,7 @@ impl<'a> Attached<'a> {
             if setup.policy.mark.is_some() {
                 let link = sys::attach_tcx_egress(programs.catnip_mark.as_fd(), index);
                 let link = link.map_err(|error| failure(format!("cannot attach to its egress: {error}")))?;
+                note(&skeleton.maps.marked, index);
                 let (asked, name) = (device.clone(), device.clone());
                 devices.push(MarkedDevice { asked, name, attached: Some((index, link)) });
             }
@@ -184,11 +185,14 @@ impl<'a> Attached<'a> {
                 device.name.clone_from(name);
                 continue;
             }
-            device.attached = None;
+            if let Some((index, _)) = device.attached.take() {
+                let _ = self.skeleton.maps.marked.delete(&index.to_ne_bytes());
+            }
             if let Some((name, found)) = present.iter().find(|(name, _)| *name == device.asked) {
                 // A device may go again in the meantime.
                 let link = sys::attach_tcx_egress(self.skeleton.progs.catnip_mark.as_fd(), found.index);
                 device.attached = link.ok().map(|link| (found.index, link));
+                note(&self.skeleton.maps.marked, found.index);
                 device.name.clone_from(name);
                 again.extend(device.attached.is_some().then(|| name.clone()));
             }
@@ -227,6 +231,12 @@ impl<'a> Attached<'a> {
         statistics::read(&self.skeleton.maps.counters)
             .map_err(|error| Failure::new("statistics", format!("cannot read them: {error}")))
     }
+}
+
+/// Notes a marked device for the programs at the devices below it, which must not decide about its packets again.
+fn note(marked: &impl MapCore, index: u32) {
+    // Packets of devices beyond the size of the map are decided about at each device.
+    let _ = marked.update(&index.to_ne_bytes(), &[1], MapFlags::ANY);
 }
 
 /// Returns the devices whose packets are marked by default: all devices that are up, except the loopback.
