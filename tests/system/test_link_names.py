@@ -44,8 +44,14 @@ LISTENS = """
 import os, socket, sys, time
 link = socket.socket(socket.AF_UNIX)
 link.bind(f"\\0catnip-emu link {os.getpid()}")
-link.listen()
+link.listen(0 if sys.argv[1] == "full" else 5)
+waiting = [socket.socket(socket.AF_UNIX) for _ in range(9 if sys.argv[1] == "full" else 0)]
+for one in waiting:
+    one.setblocking(False)
+    one.connect_ex(link.getsockname())
 print("ready", flush=True)
+if waiting:
+    time.sleep(600)
 while True:
     client, _ = link.accept()
     client.recv(1000)
@@ -113,7 +119,7 @@ def test_a_user_who_holds_the_names_of_all_blocks_keeps_root_from_no_link(machin
     assert (done.returncode, done.stdout) == (0, "100.64.0.2\n"), done.stderr
 
 
-@pytest.mark.parametrize("kind", ["slow", "fast"])
+@pytest.mark.parametrize("kind", ["slow", "fast", "full"])
 def test_a_listener_of_another_user_is_no_link_beside_roots_own(machine: Machine, kind: str) -> None:
     with machine.other_user(LISTENS, kind), machine.running_link():
         began_s = time.monotonic()

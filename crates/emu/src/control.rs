@@ -12,6 +12,7 @@ use catnip_linux::tun::PacketIo;
 use catnip_net::{PortId, WireSpec};
 use catnip_sim::Watch;
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::geteuid;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -234,7 +235,7 @@ fn links() -> Vec<Link> {
     let abstract_names = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let process = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
     let abstract_address =
-        |process: &u32| SocketAddr::from_abstract_name(format!("{SOCKET_NAME}{process}")).ok();
+        |process: &u32| SocketAddrUnix::new_abstract_name(format!("{SOCKET_NAME}{process}").as_bytes()).ok();
     let by_name = abstract_names
         .lines()
         .filter_map(process)
@@ -244,11 +245,11 @@ fn links() -> Vec<Link> {
     let by_file = files.filter_map(|file| {
         let path = file.path();
         let process = path.to_str()?.strip_prefix(prefix.as_deref()?)?.parse().ok()?;
-        Some((process, SocketAddr::from_pathname(&path).ok()?))
+        Some((process, SocketAddrUnix::new(&path).ok()?))
     });
     let mut found: Vec<Link> = Vec::new();
     for (process, address) in by_file.chain(by_name) {
-        let Ok(socket) = UnixStream::connect_addr(&address) else { continue };
+        let Ok(socket) = connect_at_once(&address) else { continue };
         let Ok(peer) = socket_peercred(&socket) else { continue };
         let is_own = peer.uid == geteuid();
         // A name says nothing of who has taken it. The socket of an accepted connection is listed by the same name as that of the link.
@@ -259,6 +260,15 @@ fn links() -> Vec<Link> {
         }
     }
     found
+}
+
+/// Connects to a socket whose owner accepts connections. It is an error to have to wait: whoever took the name could make us wait for ever.
+fn connect_at_once(address: &SocketAddrUnix) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = UnixStream::from(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);
+    rustix::net::connect(&socket, address)?;
+    socket.set_nonblocking(false)?;
+    Ok(socket)
 }
 
 /// Returns the paths of the sockets of root's links in this network namespace, without the process ID; `None` for other users.
