@@ -17,20 +17,22 @@ def write(file: Path, text: str, encoding: str = "utf-8") -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Yields the path of a temporary file beside `file`, which replaces `file` at the end of the block.
+    """Yields the path of a new file beside `file`, which replaces `file` at the end of the block.
 
-    If the block fails, the temporary file is removed. A device or a pipe is written directly. An OSError of
-    the block is raised with the name of the file.
+    Its name cannot be guessed, so that no link waits there. If the block fails, the new file is removed. A
+    device or a pipe is written directly. An OSError of the block is raised with the name of the file.
     """
     target = file.resolve()
-    is_special = target.exists() and not target.is_file()
-    aside = target if is_special else target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        yield aside
-        if not is_special:
+        if target.exists() and not target.is_file():
+            yield target
+            return
+        aside = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
+        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            yield aside
             aside.replace(target)
+        finally:
+            aside.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(file)) from error
-    finally:
-        if not is_special:
-            aside.unlink(missing_ok=True)
