@@ -229,7 +229,7 @@ for what in (lambda: other.recv(1 << 20), lambda: ours.sendall(bytes(100_000))):
     threading.Thread(target=repeat, args=[what], daemon=True).start()
 sys.path.insert(0, sys.argv[1])
 from catnip import context
-with socket.create_connection((sys.argv[2], 8083)) as sink:
+with socket.create_connection((sys.argv[2], int(sys.argv[4]))) as sink:
     for _ in range(int(sys.argv[3])):
         # Each segment is said to be a document, so that it is its last one.
         assert context.document(sink, 1448)
@@ -237,8 +237,8 @@ with socket.create_connection((sys.argv[2], 8083)) as sink:
 """
 SINK = """
 import socket
-listener = socket.create_server(("", 8083))
-print(flush=True)
+listener = socket.create_server(("", 0))
+print(listener.getsockname()[1], flush=True)
 sink, _ = listener.accept()
 while sink.recv(1 << 20):
     pass
@@ -249,11 +249,11 @@ def test_a_user_who_announces_lies_gets_the_share_of_high_and_no_more(host: Host
     source, segments = str(Path(catnip.__file__).parents[1]), 3000
     with subprocess.Popen([sys.executable, "-c", SINK], stdout=subprocess.PIPE) as sink:
         assert sink.stdout is not None
-        sink.stdout.readline()
+        port = sink.stdout.readline().decode().strip()
         # A rate that brings nothing in the time of this test.
         limit = ["--user-limit", "high=1bit/128KB,share=50%"]
         with host.marking(*QUIET, "--segments", "single", "--device", "lo", *limit):
-            cheats = [sys.executable, "-c", CHEATS, source, host.link.outside, str(segments)]
+            cheats = [sys.executable, "-c", CHEATS, source, host.link.outside, str(segments), port]
             host.link.run(cheats, check=True, timeout=60)
             rows = counted(host).values()
     high = sum(row["bytes"] for row in rows if (row["reason"], row["level"]) == ("trailing", "high"))

@@ -48,6 +48,8 @@ class Authority:
         self.file = Path(self._folder.name) / "ca.pem"
         """File with the authority's certificate."""
         self.file.write_bytes(self._certificate.public_bytes(Encoding.PEM))
+        # Whatever the umask: commands of other users read it.
+        self.file.chmod(0o644)
 
     def __enter__(self) -> Self:
         return self
