@@ -1,5 +1,6 @@
 """Types of the compiled core, which is implemented in crates/py."""
 
+from builtins import bytes as _bytes
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final, overload
@@ -61,9 +62,9 @@ class Scenario:
     def parse(path: _StrPath, text: str, set: Sequence[tuple[str, str]] = ...) -> Scenario: ...
     @staticmethod
     def from_bundle(
-        path: _StrPath, text: str, set: Sequence[tuple[str, str]], files: Mapping[str, bytes]
+        path: _StrPath, text: str, set: Sequence[tuple[str, str]], files: Mapping[str, _bytes]
     ) -> Scenario: ...
-    def bundle(self) -> tuple[str, str, list[tuple[str, str]], dict[str, bytes]]: ...
+    def bundle(self) -> tuple[str, str, list[tuple[str, str]], dict[str, _bytes]]: ...
     @property
     def id(self) -> str: ...
     @property
