@@ -262,7 +262,7 @@ fn links() -> Vec<Link> {
     found
 }
 
-/// Connects to a socket whose owner accepts connections. It is an error to have to wait: whoever took the name could make us wait for ever.
+/// Connects to a socket whose owner accepts connections. It is an error to have to wait: a user who took the name could make us wait for ever.
 fn connect_at_once(address: &SocketAddrUnix) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = UnixStream::from(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?);

@@ -332,7 +332,7 @@ def main() -> int:
     )
     arguments.add_argument("--no-sandbox", action="store_true", help="run pages without the sandbox")
     options = arguments.parse_args()
-    # The browser and its profile are removed whoever ends us.
+    # The browser and its profile are removed by whatever signal we end.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda of, _: sys.exit(128 + of))
     try:
