@@ -39,3 +39,15 @@ def test_a_link_that_waits_for_the_new_file_is_not_followed(tmp_path: Path) -> N
 def test_a_device_is_written_directly() -> None:
     with files.replacing(Path(os.devnull)) as itself:
         assert itself == Path(os.devnull)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may write anywhere")
+def test_root_writes_through_no_link_of_another_user(tmp_path: Path) -> None:
+    victim, report = tmp_path / "victim", tmp_path / "report.html"
+    victim.write_text("of root")
+    report.symlink_to(victim)
+    files.write(report, "through a link of its own")
+    os.lchown(report, 65534, 65534)
+    with pytest.raises(OSError, match="a link or a pipe of another user"):
+        files.write(report, "text")
+    assert victim.read_text() == "through a link of its own"

@@ -1,5 +1,6 @@
 """Files that appear only when they are complete: written aside, and renamed."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,9 @@ def replacing(file: Path) -> Iterator[Path]:
     Its name cannot be guessed, so that no link waits there. If the block fails, the new file is removed. A
     device or a pipe is written directly. An OSError of the block is raised with the name of the file.
     """
-    target = file.resolve()
     try:
+        _refuse_foreign(file)
+        target = file.resolve()
         if target.exists() and not target.is_file():
             yield target
             return
@@ -36,3 +38,15 @@ def replacing(file: Path) -> Iterator[Path]:
             aside.unlink(missing_ok=True)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(file)) from error
+
+
+def _refuse_foreign(file: Path) -> None:
+    """Raises PermissionError if root would write where another user has put a link or a pipe.
+
+    As by fs.protected_symlinks and fs.protected_fifos, which cover neither a path that is read first nor all
+    machines. What belongs to the owner of the folder is that user's own.
+    """
+    if os.geteuid() != 0 or not (file.is_symlink() or file.is_fifo()):
+        return
+    if file.lstat().st_uid not in (0, file.parent.stat().st_uid):
+        raise PermissionError(errno.EACCES, "a link or a pipe of another user")
