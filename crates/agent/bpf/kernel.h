@@ -116,6 +116,7 @@ struct tcphdr {
 #define TCP_FIN 1
 #define TCP_SYN 2
 #define TCP_RST 4
+#define TCP_ACK 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -130,6 +131,7 @@ struct user_namespace {
 };
 
 struct cred {
+	kuid_t fsuid;
 	struct user_namespace *user_ns;
 };
 
@@ -171,7 +173,6 @@ struct dst_entry {
 
 struct sock {
 	struct sock_common __sk_common;
-	struct dst_entry *sk_dst_cache;
 	struct socket *sk_socket;
 	u16 sk_type;
 };
@@ -179,6 +180,7 @@ struct sock {
 struct sk_buff {
 	unsigned char *head, *data;
 	struct sock *sk;
+	unsigned long _skb_refdst; /* address of the route; the lowest bit is a flag */
 	u16 network_header;
 };
 

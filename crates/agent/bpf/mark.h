@@ -94,9 +94,13 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 /* Largest depth of user namespaces below that of the machine (the kernel's limit is 32). */
 #define MAX_DEPTH 33
 
-/* User whose limits a socket has, plus 1; 0 if it is not known, because no process has the socket: not yet, or no longer. The users of a
- * user namespace count as the one who has made the namespace, who may have many. Sockets of the kernel have no file. */
-static __noinline u32 user_of(struct __sk_buff *skb)
+/* Set in the result of user_of if the user stays the same. */
+#define IS_LASTING (1ULL << 32)
+
+/* User whose limits a socket has, plus 1; 0 if it is not known, because no process has the socket: not yet, or no longer. It is the user who
+ * made the file of the socket, whose owner may have been changed. The users of a user namespace count as the one who has made the namespace,
+ * who may have many. Sockets of the kernel have no file, or not yet. */
+static __noinline u64 user_of(struct __sk_buff *skb)
 {
 	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
 	u32 uid = bpf_get_socket_uid(skb);
@@ -111,7 +115,9 @@ static __noinline u32 user_of(struct __sk_buff *skb)
 	/* The owner in the machine's namespace is that of the outermost namespace below it. */
 	for (int i = 0; i < MAX_DEPTH && space && space->level > 1; i++)
 		space = space->parent;
-	return (space && space->level == 1 ? space->owner.val : uid) + 1;
+	if (!cred)
+		return (u64)uid + 1;
+	return ((u64)(space && space->level == 1 ? space->owner.val : cred->fsuid.val) + 1) | IS_LASTING;
 }
 
 /* Bytes of a connection that bring tokens at once, so that most packets take no lock. */
@@ -124,8 +130,13 @@ static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32
 	u32 counted = 0, before = *level;
 	if (config.high_rate == 0)
 		return false;
-	if (flow && !flow->user)
-		flow->user = user_of(skb);
+	u32 owner = flow ? flow->user : 0;
+	if (flow && !owner) {
+		u64 found = user_of(skb);
+		owner = found;
+		if (found & IS_LASTING)
+			flow->user = owner;
+	}
 	if (flow && config.share_pct > 0) {
 		flow->uncounted += len;
 		if (*level != LOW || flow->uncounted >= COUNTED_AT_ONCE) {
@@ -136,11 +147,11 @@ static inline bool demote(struct __sk_buff *skb, struct flow *flow, u32 len, u32
 	if (*level == LOW && counted == 0)
 		return false;
 	/* A connection outlives its socket's file, so its user is known from its first packets. */
-	if (flow && !flow->user) {
+	if (flow && !owner) {
 		*level = LOW;
 		return before != LOW;
 	}
-	struct user_key key = { .uid = flow ? flow->user - 1 : bpf_get_socket_uid(skb), .device = skb->ifindex };
+	struct user_key key = { .uid = flow ? owner - 1 : bpf_get_socket_uid(skb), .device = skb->ifindex };
 	struct locked_user *user = bpf_map_lookup_elem(&users, &key);
 	if (!user) {
 		struct locked_user fresh = {};
@@ -297,13 +308,16 @@ static __noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool
 	return TCX_NEXT;
 }
 
-/* True if the packet has come through a marked device above this one, such as a VLAN of it, where its mark was decided. */
-static inline bool is_decided_above(const struct __sk_buff *skb, const struct sock *sk)
+/* Interface index of the device to which the packet is routed: this one, or one above it, such as a VLAN of it. 0 if it is not known. */
+static __noinline u32 routed_to(struct __sk_buff *skb)
 {
-	struct dst_entry *route = sk->sk_dst_cache;
-	struct net_device *device = route ? route->dev : 0;
-	u32 index = device ? device->ifindex : 0;
-	return index != 0 && index != skb->ifindex && bpf_map_lookup_elem(&marked, &index);
+	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
+	u64 address = kern_skb->_skb_refdst & ~1ULL;
+	if (!address)
+		return 0;
+	const struct dst_entry *route = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct dst_entry));
+	const struct net_device *device = route->dev;
+	return device ? device->ifindex : 0;
 }
 
 SEC("tcx/egress")
@@ -322,7 +336,9 @@ int catnip_mark(struct __sk_buff *skb)
 		return pass_unmarked(skb, headers.l2, headers.dscp, sk != 0);
 	/* A reset of no connection belongs to a socket of the kernel, which is none of TCP. */
 	struct bpf_tcp_sock *tp = kern_sk && kern_sk->sk_type == SOCK_STREAM ? bpf_tcp_sock(sk) : 0;
-	if (tp && is_decided_above(skb, kern_sk))
+	u32 upper = routed_to(skb);
+	/* The marked device above this one has decided about the mark. */
+	if (tp && upper && upper != skb->ifindex && bpf_map_lookup_elem(&marked, &upper))
 		return TCX_NEXT;
 	struct flow *flow = tp ? bpf_sk_storage_get(&flows, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	struct verdict verdict = { .klass = flow ? class_of(flow) : config.default_class };
@@ -346,9 +362,10 @@ int catnip_mark(struct __sk_buff *skb)
 	}
 	u32 len = skb->len - headers.l2;
 	/* A SYN-ACK leaves before there is a connection. */
-	bool is_for_stranger = !flow && headers.flags & TCP_SYN;
+	bool is_for_stranger = (headers.flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK);
 	bool demoted = is_for_stranger     ? demote_stranger(len, &verdict.level)
-		       : verdict.is_repair ? false
+		       /* Below a device with a queue, new data may look as if it were sent again. */
+		       : verdict.is_repair && routed_to(skb) == skb->ifindex ? false
 					   : demote(skb, flow, len, &verdict.level);
 	u64 at = CODEPOINT(verdict.klass, verdict.level);
 	asm volatile("%0 &= 15" : "+r"(at));

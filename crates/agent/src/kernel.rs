@@ -192,7 +192,9 @@ impl<'a> Attached<'a> {
                 // A device may go again in the meantime.
                 let link = sys::attach_tcx_egress(self.skeleton.progs.catnip_mark.as_fd(), found.index);
                 device.attached = link.ok().map(|link| (found.index, link));
-                note(&self.skeleton.maps.marked, found.index);
+                if device.attached.is_some() {
+                    note(&self.skeleton.maps.marked, found.index);
+                }
                 device.name.clone_from(name);
                 again.extend(device.attached.is_some().then(|| name.clone()));
             }
