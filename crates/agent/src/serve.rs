@@ -190,7 +190,8 @@ fn answer(
             PollFd::new(&agent.monitor, PollFlags::IN),
         ];
         fds.extend(table.map(|table| PollFd::new(table.ready(), PollFlags::IN)));
-        let next = [has_statistics.then_some(due), agent.limits_users.then_some(users_due)]
+        let retry = follows_later.then(|| clock.now() + USERS_INTERVAL);
+        let next = [has_statistics.then_some(due), agent.limits_users.then_some(users_due), retry]
             .into_iter()
             .flatten()
             .min();

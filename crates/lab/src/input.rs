@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Take};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Length of the longest file that is read, bytes.
 const LONGEST: u64 = 1 << 30;
@@ -27,15 +28,45 @@ pub(crate) fn open(path: &Path) -> io::Result<Take<File>> {
 
 /// Returns the text of a file.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
-    let mut file = open(path)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    has_ended(&file).map(|()| text)
+    Opened::OnDisk(open(path)?).text()
 }
 
-/// Returns an error if a file that has been read to its end is longer than what is read of a file.
-pub(crate) fn has_ended(file: &Take<File>) -> io::Result<()> {
-    if file.limit() == 0 { Err(too_long()) } else { Ok(()) }
+/// File that is open for reading: on disk, or given as its contents.
+pub(crate) enum Opened {
+    OnDisk(io::Take<File>),
+    Given(io::Cursor<Arc<[u8]>>),
+}
+
+impl Opened {
+    /// Reads the text to its end.
+    pub(crate) fn text(mut self) -> io::Result<String> {
+        let text = io::read_to_string(&mut self)?;
+        self.has_ended().map(|()| text)
+    }
+
+    /// Reads the file to its end.
+    pub(crate) fn bytes(mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_to_end(&mut bytes)?;
+        self.has_ended().map(|()| bytes)
+    }
+
+    /// Returns an error if the file is longer than what is read of a file.
+    fn has_ended(&self) -> io::Result<()> {
+        match self {
+            Self::OnDisk(file) if file.limit() == 0 => Err(too_long()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Opened {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::OnDisk(file) => file.read(buffer),
+            Self::Given(bytes) => bytes.read(buffer),
+        }
+    }
 }
 
 fn too_long() -> io::Error {

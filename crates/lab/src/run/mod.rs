@@ -141,7 +141,7 @@ pub fn run_one(
     Some(rows.into_map())
 }
 
-/// What is recorded of a run: tables, and the interval of time series.
+/// Recorded tables of a run, and the interval of its time series.
 #[derive(Clone, Copy)]
 struct Recorded<'a> {
     tables: &'a [TableName],

@@ -1,10 +1,10 @@
 //! Files of a scenario: the scenarios on which it builds, recordings, traces, pages. No other part of the laboratory opens them.
 
-use crate::{InputError, input};
+use crate::InputError;
+use crate::input::{self, Opened};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Bundle {
     /// Reads these files from disk and adds them to the bundle. An error names the file.
     pub(crate) fn with(mut self, files: &[PathBuf]) -> Result<Self, InputError> {
         for file in files {
-            let bytes = input::open(file).and_then(|opened| Opened::OnDisk(opened).bytes());
+            let bytes = input::open(file).and_then(|file| Opened::OnDisk(file).bytes());
             let bytes = bytes.map_err(|error| InputError::new(&file.display().to_string(), "", error))?;
             self.files.insert(name_of(&self.path, file), bytes.into());
         }
@@ -61,7 +61,7 @@ impl Files {
         path
     }
 
-    /// Opens the file with this path, which [`Self::find`] has returned.
+    /// Opens the file with this path, which begins with the folder of the scenario or is absolute.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Opened> {
         let Some(given) = &self.given else { return Ok(Opened::OnDisk(input::open(path)?)) };
         let bytes = given.get(&name_of(&self.scenario, path)).cloned();
@@ -79,44 +79,6 @@ impl Files {
     /// Returns the paths of all files that belong to the scenario, sorted.
     pub(crate) fn into_named(self) -> Vec<PathBuf> {
         self.named.into_inner().into_iter().collect()
-    }
-}
-
-/// File that is open for reading.
-pub(crate) enum Opened {
-    OnDisk(io::Take<File>),
-    Given(io::Cursor<Arc<[u8]>>),
-}
-
-impl Opened {
-    /// Reads the text to its end.
-    pub(crate) fn text(mut self) -> io::Result<String> {
-        let text = io::read_to_string(&mut self)?;
-        self.has_ended().map(|()| text)
-    }
-
-    /// Reads the file to its end.
-    fn bytes(mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.read_to_end(&mut bytes)?;
-        self.has_ended().map(|()| bytes)
-    }
-
-    /// Returns an error if the file is longer than what is read of a file.
-    fn has_ended(&self) -> io::Result<()> {
-        match self {
-            Self::OnDisk(file) => input::has_ended(file),
-            Self::Given(_) => Ok(()),
-        }
-    }
-}
-
-impl Read for Opened {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::OnDisk(file) => file.read(buffer),
-            Self::Given(bytes) => bytes.read(buffer),
-        }
     }
 }
 

@@ -15,7 +15,8 @@ pub(crate) mod tcp;
 pub(crate) mod text;
 
 use crate::error::{KeyError, in_toml_terms};
-use crate::scenario::files::{Bundle, Files, Opened, beside};
+use crate::input::Opened;
+use crate::scenario::files::{Bundle, Files, beside};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::lint::Warning;
 use crate::scenario::plan::ScenarioFile;

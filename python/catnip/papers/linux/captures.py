@@ -254,11 +254,8 @@ def marking(link: Link, mark: str, segments: str) -> Iterator[None]:
     The limit by user is the agent's default on a device that has the link's rate.
     """
     options = ["--controllers", "none", "--segments", segments, "--mark", mark]
-    options += [
-        "--user-limit",
-        f"high={BURST},med={BURST},share=50%" if mark == STATE else f"high={BURST},share=50%",
-    ]
-    options += ["--control", "reno"] if mark == STATE else []
+    with_med, control = (f",med={BURST}", ["--control", "reno"]) if mark == STATE else ("", [])
+    options += ["--user-limit", f"high={BURST}{with_med},share=50%", *control]
     with agent_behind(link, *options):
         yield
 
