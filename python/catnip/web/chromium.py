@@ -45,10 +45,11 @@ LANGUAGE = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 UNUSED_USER = 1_900_000_000
 """First id of users that no account, container or service of systemd has (docs/UIDS-GIDS of systemd)."""
 # Script that returns the browser's times of a page since its own start, in milliseconds, and its numbers of
-# objects and bytes.
+# objects and bytes: those received before the load event, without the icon that the browser asks for itself.
 TIMING = """(() => {
   const [page] = performance.getEntriesByType('navigation');
-  const objects = [page, ...performance.getEntriesByType('resource')];
+  const received = object => object.responseEnd <= page.loadEventStart;
+  const objects = [page, ...performance.getEntriesByType('resource').filter(received)];
   const bytes = objects.reduce((sum, object) => sum + object.encodedBodySize, 0);
   return [page.loadEventEnd, page.responseEnd, objects.length, bytes];
 })()"""
