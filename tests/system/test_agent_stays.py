@@ -44,12 +44,13 @@ def status(host: Host) -> dict[str, Any]:
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Returns true as soon as a condition holds, and false if it does not within ten seconds."""
-    for _ in range(200):
-        if holds():
-            return True
+    """Returns true as soon as a condition holds, and false if it does not within a minute."""
+    end_s = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > end_s:
+            return False
         time.sleep(0.05)
-    return False
+    return True
 
 
 def run(host: Host, script: str) -> str:
