@@ -85,7 +85,7 @@ class Machine:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     def names(self) -> list[Path]:
-        """Returns the names that links of root have in this namespace; links of other namespaces have their own."""
+        """Returns the names of root's links in this namespace; those of other namespaces have their own."""
         done = subprocess.run([*self.enter, sys.executable, "-c", COOKIE], capture_output=True, check=True)
         return list(FOLDER.glob(f"{int.from_bytes(done.stdout, sys.byteorder)}-*"))
 

@@ -232,7 +232,9 @@ struct Link {
 /// Returns the running links of this network namespace that this user may change: those whose socket belongs to this user or, for root, to
 /// any user.
 fn links() -> Vec<Link> {
-    let abstract_names = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // Other users choose their names, of any bytes.
+    let abstract_names = fs::read("/proc/net/unix").unwrap_or_default();
+    let abstract_names = String::from_utf8_lossy(&abstract_names);
     let process = |line: &str| line.split_once(&format!("@{SOCKET_NAME}"))?.1.trim().parse().ok();
     let abstract_address =
         |process: &u32| SocketAddrUnix::new_abstract_name(format!("{SOCKET_NAME}{process}").as_bytes()).ok();
