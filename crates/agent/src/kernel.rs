@@ -170,13 +170,13 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    /// Attaches the marker again to devices that have gone and come back, and follows those that have got another name. Returns the names
-    /// of the devices to which it has attached the marker.
-    pub fn follow_devices(&mut self) -> Result<Vec<String>, Failure> {
+    /// Attaches the marker again to devices that have gone and come back, whose names are added to `returned`, and follows those that have
+    /// got another name.
+    pub fn follow_devices(&mut self, returned: &mut Vec<String>) -> Result<(), Failure> {
         let present = Netlink::open().and_then(|mut netlink| netlink.devices());
         let present =
             present.map_err(|error| Failure::new("--device", format!("cannot list devices: {error}")))?;
-        let mut again = Vec::new();
+        let mut result = Ok(());
         for device in &mut self.devices {
             let is_it = |other: &(String, Device)| {
                 device.attached.as_ref().is_some_and(|(index, _)| *index == other.1.index)
@@ -189,17 +189,23 @@ impl<'a> Attached<'a> {
                 let _ = self.skeleton.maps.marked.delete(&index.to_ne_bytes());
             }
             if let Some((name, found)) = present.iter().find(|(name, _)| *name == device.asked) {
-                // A device may go again in the meantime.
-                let link = sys::attach_tcx_egress(self.skeleton.progs.catnip_mark.as_fd(), found.index);
-                device.attached = link.ok().map(|link| (found.index, link));
-                if device.attached.is_some() {
-                    note(&self.skeleton.maps.marked, found.index);
+                match sys::attach_tcx_egress(self.skeleton.progs.catnip_mark.as_fd(), found.index) {
+                    Ok(link) => {
+                        device.attached = Some((found.index, link));
+                        device.name.clone_from(name);
+                        note(&self.skeleton.maps.marked, found.index);
+                        returned.push(name.clone());
+                    }
+                    // A device may go again in the meantime.
+                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                    Err(error) => {
+                        let problem = format!("{name}: cannot attach to its egress: {error}");
+                        result = Err(Failure::new("--device", problem));
+                    }
                 }
-                device.name.clone_from(name);
-                again.extend(device.attached.is_some().then(|| name.clone()));
             }
         }
-        Ok(again)
+        result
     }
 
     /// Returns the names of the devices whose packets are marked at present.

@@ -114,7 +114,7 @@ fn status(options: &StatusOptions) -> Result<u8, Failure> {
         }
         return Ok(1);
     };
-    warn_of_files(&status);
+    warn(&status);
     if options.json {
         print_json(&status)?;
     } else if options.prometheus {
@@ -148,7 +148,7 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
     };
     state_dir.restore(&lock)?;
     state_dir.remove(lock);
-    last.iter().for_each(warn_of_files);
+    last.iter().for_each(warn);
     if options.json {
         print_json(&last)?;
     } else if last.is_none() {
@@ -157,12 +157,8 @@ fn stop(options: &Stop) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn warn_of_files(status: &Status) {
-    if let (count @ 1.., Some(error)) = (status.unwritten, &status.write_error) {
-        print_stderr(format_args!(
-            "warning: the statistics were not written {count} times; the last time: {error}\n"
-        ));
-    }
+fn warn(status: &Status) {
+    status.warnings().for_each(print_stderr);
     if let Some(error) = &status.windows_error {
         print_stderr(format_args!("warning: the table of windows has ended: {error}\n"));
     }

@@ -58,6 +58,11 @@ pub struct Status {
     /// Error of the latest of these times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_error: Option<String>,
+    /// Number of times that devices could not be followed, or users not be forgotten.
+    pub failed: u64,
+    /// Error of the latest of these times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Error that ended the table of windows early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows_error: Option<String>,
@@ -74,8 +79,15 @@ pub struct Outputs {
     pub every: Span,
     /// File with the windows of newCWV senders, which was just created; `None` for no such file.
     pub windows: Option<(PathBuf, File)>,
-    /// Number of failed attempts to write the statistics, and the latest error.
-    pub failures: (u64, Option<String>),
+    /// Failed attempts to write the statistics.
+    pub failures: Failures,
+}
+
+/// Failures that end nothing: what is marked does not depend on who looks, nor on a full disk.
+#[derive(Clone, Debug, Default)]
+pub struct Failures {
+    count: u64,
+    latest: Option<String>,
 }
 
 /// Reason for which the main loop of an agent has ended.
@@ -103,6 +115,10 @@ pub struct Agent<'a> {
     pub monitor: DeviceMonitor,
     /// Folder with the record of the changes.
     pub state_dir: StateDir,
+    /// Devices that have come back, and whose segments are still to be limited.
+    pub returned: Vec<String>,
+    /// Failed attempts to follow devices and to forget users.
+    pub failures: Failures,
 }
 
 /// Interval at which users without recent packets are forgotten.
@@ -161,13 +177,10 @@ pub fn serve(
     let answered = answer(&mut agent, listener, signals, &mut outputs, table.as_ref());
     let counts = agent.attached.counts();
     let written = counts.and_then(|counts| outputs.write(&counts));
-    outputs.count(written);
+    outputs.failures.count(written);
     let closed = table.map_or(Ok(()), Table::close);
-    if let (count @ 1.., Some(error)) = &outputs.failures {
-        print_stderr(format_args!(
-            "warning: the statistics were not written {count} times; the last time: {error}\n"
-        ));
-    }
+    let warnings = [outputs.failures.warning(UNWRITTEN), agent.failures.warning(FAILED)];
+    warnings.into_iter().flatten().for_each(print_stderr);
     closed.and(answered)
 }
 
@@ -206,11 +219,11 @@ fn answer(
         if has_statistics && clock.now() >= due {
             let counts = agent.attached.counts();
             let written = counts.and_then(|counts| outputs.write(&counts));
-            outputs.count(written);
+            outputs.failures.count(written);
             due = clock.now() + outputs.every;
         }
         if agent.limits_users && clock.now() >= users_due {
-            outputs.count(agent.attached.forget_idle_users());
+            agent.failures.count(agent.attached.forget_idle_users());
             users_due = clock.now() + USERS_INTERVAL;
         }
         let [has_request, has_signal, has_devices] =
@@ -222,7 +235,7 @@ fn answer(
         if (has_devices && agent.monitor.has_changed()) || follows_later {
             let followed = agent.follow_devices();
             follows_later = followed.is_err();
-            outputs.count(followed);
+            agent.failures.count(followed);
         }
         if has_request
             && let Ok((stream, _)) = listener.accept()
@@ -236,24 +249,64 @@ fn answer(
 impl Agent<'_> {
     /// Marks the packets of devices that have come back, and limits their segments as those of the others.
     fn follow_devices(&mut self) -> Result<(), Failure> {
-        let again = self.attached.follow_devices()?;
-        if !self.limits_segments || again.is_empty() {
+        let followed = self.attached.follow_devices(&mut self.returned);
+        if !self.limits_segments {
+            self.returned.clear();
+        }
+        followed.and(self.limit_returned())
+    }
+
+    /// Limits the segments of the devices that have come back. Those for which it fails are limited the next time.
+    fn limit_returned(&mut self) -> Result<(), Failure> {
+        if self.returned.is_empty() {
             return Ok(());
         }
         let mut netlink = Netlink::open().map_err(|error| Failure::new("--segments", error))?;
-        for name in again {
+        while let Some(name) = self.returned.last() {
             // A device may go again in the meantime.
-            let Ok(Device { index, gso_max_segs: Some(gso_max_segs), .. }) = netlink.device(&name) else {
-                continue;
-            };
-            let changed = ChangedDevice { name, index, gso_max_segs };
-            self.changes.devices.push(changed.clone());
-            self.state_dir.save(&self.changes)?;
-            let _ = limit_to_one(&changed);
+            if let Ok(Device { index, gso_max_segs: Some(gso_max_segs), .. }) = netlink.device(name) {
+                let changed = ChangedDevice { name: name.clone(), index, gso_max_segs };
+                let mut changes = self.changes.clone();
+                changes.devices.push(changed.clone());
+                self.state_dir.save(&changes)?;
+                self.changes = changes;
+                self.info.changes = self.changes.describe();
+                let _ = limit_to_one(&changed);
+            }
+            self.returned.pop();
         }
-        self.info.changes = self.changes.describe();
         Ok(())
     }
+}
+
+/// What the failures of an agent's outputs, and of its other work, are called in warnings.
+const UNWRITTEN: &str = "the statistics were not written";
+const FAILED: &str = "devices were not followed, or users not forgotten,";
+
+impl Failures {
+    /// Counts a failure.
+    fn count(&mut self, done: Result<(), Failure>) {
+        if let Err(failure) = done {
+            self.count += 1;
+            self.latest = Some(failure.to_string());
+        }
+    }
+
+    fn warning(&self, what: &str) -> Option<String> {
+        warning(what, self.count, self.latest.as_ref())
+    }
+}
+
+impl Status {
+    /// Warnings about what has failed so far, each a line.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let unwritten = warning(UNWRITTEN, self.unwritten, self.write_error.as_ref());
+        [unwritten, warning(FAILED, self.failed, self.error.as_ref())].into_iter().flatten()
+    }
+}
+
+fn warning(what: &str, count: u64, latest: Option<&String>) -> Option<String> {
+    Some(format!("warning: {what} {count} times; the last time: {}\n", latest?))
 }
 
 fn timespec(wait: Span) -> Timespec {
@@ -276,13 +329,14 @@ fn respond(
         .and_then(|()| BufReader::new((&stream).take(MAX_REQUEST)).read_line(&mut command));
     let ends = received.is_ok() && command == "stop\n";
     let windows_error = table.and_then(Table::flush);
-    let (unwritten, write_error) = outputs.failures.clone();
     let status = Status {
         info: agent.info.clone(),
         marked_devices: agent.attached.marked_devices(),
         statistics: agent.attached.counts()?,
-        unwritten,
-        write_error,
+        unwritten: outputs.failures.count,
+        write_error: outputs.failures.latest.clone(),
+        failed: agent.failures.count,
+        error: agent.failures.latest.clone(),
         windows_error,
     };
     if let Ok(text) = serde_json::to_vec(&status) {
@@ -292,13 +346,6 @@ fn respond(
 }
 
 impl Outputs {
-    /// Counts a failure, which ends nothing: what is marked does not depend on who looks, nor on a full disk.
-    fn count(&mut self, done: Result<(), Failure>) {
-        if let Err(failure) = done {
-            self.failures = (self.failures.0 + 1, Some(failure.to_string()));
-        }
-    }
-
     /// Writes the statistics to the files.
     pub fn write(&mut self, counts: &[Count]) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.lines {

@@ -6,7 +6,7 @@ use catnip_agent::kernel::{
 };
 use catnip_agent::policy::{Codepoints, Policy};
 use catnip_agent::segments::Segments;
-use catnip_agent::serve::{Agent, AgentInfo, Ending, Outputs, Signals, listen, serve};
+use catnip_agent::serve::{Agent, AgentInfo, Ending, Failures, Outputs, Signals, listen, serve};
 use catnip_agent::settings::setting;
 use catnip_agent::state::{Changes, StateDir};
 use catnip_agent::windows::Table;
@@ -226,7 +226,18 @@ impl Start {
         let limits_segments = self.segments == Segments::Single;
         let limits_users = setup.policy.user.is_some();
         let state_dir = state_dir.clone();
-        let agent = Agent { info, attached, changes, limits_users, limits_segments, monitor, state_dir };
+        let (returned, failures) = (Vec::new(), Failures::default());
+        let agent = Agent {
+            info,
+            attached,
+            changes,
+            limits_users,
+            limits_segments,
+            monitor,
+            state_dir,
+            returned,
+            failures,
+        };
         serve(agent, &listener, &signals, outputs)
     }
 
@@ -327,7 +338,7 @@ impl Start {
             return Err(Failure::new("--windows", "no controllers are registered (--controllers none)"));
         }
         let textfile = self.textfile.as_ref().map(absolute).transpose()?;
-        Ok(Outputs { lines, textfile, every, windows: None, failures: (0, None) })
+        Ok(Outputs { lines, textfile, every, windows: None, failures: Failures::default() })
     }
 
     fn change(&self, changes: &Changes) -> Result<(), Failure> {
