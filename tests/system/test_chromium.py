@@ -72,6 +72,7 @@ def test_a_browser_gets_no_terminal_no_descriptor_and_no_secret_of_roots(
         browser.load("data:text/html,page", 60)
         folder = Path(f"/proc/{browser._process}")
         environment = (folder / "environ").read_bytes()
+        assert os.readlink(folder / "cwd") == browser._profile
         opened = {int(one.name): os.readlink(one) for one in (folder / "fd").iterdir()}
         session, terminal = (folder / "stat").read_text().rpartition(")")[2].split()[3:5]
     assert os.readlink(f"/proc/self/fd/{ends[1]}") not in opened.values()

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -73,9 +74,9 @@ class Chromium:
     """Headless browser with a new profile; for use in `with`, which removes the profile at the end.
 
     A browser that root starts belongs to a user without an account, and gets nothing of root's: no terminal,
-    no descriptor, and of the environment only the language. It ends when this process does. Pages run in the
-    browser's sandbox, if `has_sandbox`. `login` is the name and the password for a proxy that asks for them.
-    Raises RuntimeError if no such user is possible.
+    no descriptor, no working folder, and of the environment only the language. It ends when this process
+    does. Pages run in the browser's sandbox, if `has_sandbox`. `login` is the name and the password for a
+    proxy that asks for them. Raises RuntimeError if no such user is possible.
     """
 
     def __init__(
@@ -86,14 +87,22 @@ class Chromium:
         has_sandbox: bool = True,
         login: tuple[str, str] | None = None,
     ) -> None:
-        self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
-        command = [*_without_privileges(self._profile), program, *FLAGS]
         self._login = login
         self._not_awaited: set[int] = set()
         """Numbers of the calls whose answers nothing waits for."""
         self._buffer = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
+        self._profile = tempfile.mkdtemp(prefix="catnip-browser-")
+        try:
+            self._start(program, () if has_sandbox else ("--no-sandbox",), flags)
+        except BaseException:
+            # A signal may end this process, too.
+            shutil.rmtree(self._profile, ignore_errors=True)
+            raise
+
+    def _start(self, program: str, *flags: Sequence[str]) -> None:
+        command = [*_without_privileges(self._profile), os.path.abspath(program), *FLAGS]
         # The browser reads from descriptor 3 and writes to descriptor 4, so our ends of the pipes need other
         # numbers. It must not inherit ours: it ends when its command pipe does, also if we are killed.
         ends = [_above(end) for pair in (os.pipe(), os.pipe()) for end in pair]
@@ -103,8 +112,7 @@ class Chromium:
             command[0],
             [
                 *command,
-                *(() if has_sandbox else ("--no-sandbox",)),
-                *flags,
+                *chain.from_iterable(flags),
                 f"--user-data-dir={self._profile}",
                 "about:blank",
             ],
@@ -248,7 +256,7 @@ class Chromium:
 
 
 def _without_privileges(profile: str) -> list[str]:
-    """Returns the begin of a command that gives up root's rights; empty for other users.
+    """Returns the begin of a command that gives up root's rights and folder; empty for other users.
 
     The profile becomes that of the user without an account to which the command belongs.
     """
@@ -261,7 +269,7 @@ def _without_privileges(profile: str) -> list[str]:
     os.chown(profile, user, user)
     identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     rights = ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--pdeathsig=KILL"]
-    return [setpriv, *identity, *rights, "--"]
+    return [setpriv, *identity, *rights, "--", "env", f"--chdir={profile}"]
 
 
 def _environment() -> dict[str, str]:
