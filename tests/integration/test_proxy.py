@@ -10,8 +10,9 @@ import h11
 import pytest
 
 from catnip._core import InputError
+from catnip.web import proxy, recorder
 from catnip.web.http import Connection, Servers
-from catnip.web.proxy import recording
+from catnip.web.proxy import MOST_UNKNOWN, recording
 from catnip.web.recorder import Recorder
 
 Reader = asyncio.StreamReader
@@ -159,6 +160,67 @@ def test_a_stranger_is_refused_before_its_body() -> None:
 
     server, recorder = through(send_ok, client)
     assert (server.heads, recorder.lost) == ([], [])
+
+
+def test_strangers_without_number_keep_out_no_client_that_knows_the_password() -> None:
+    async def client(_: Reader, first: Writer, known: str) -> None:
+        address = first.get_extra_info("peername")
+        strangers = [await asyncio.open_connection(*address) for _ in range(200)]
+        reader, writer = await asyncio.open_connection(*address)
+        for path in ("/1", "/2"):
+            writer.write(request(known, path))
+            assert await reader.readexactly(len(OK)) == OK
+        ended = [reader for reader, _ in strangers if reader.at_eof()]
+        assert len(ended) == 200 + 1 - MOST_UNKNOWN
+        writer.close()
+        for _, writer in strangers:
+            writer.close()
+
+    server, _ = through(send_ok, client)
+    assert len(server.heads) == 2
+
+
+def test_a_client_that_asks_for_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "LONGEST_UNKNOWN_S", 0.1)
+
+    async def client(reader: Reader, _: Writer, __: str) -> None:
+        assert await reader.read() == b""
+
+    through(send_ok, client)
+
+
+def test_exchanges_in_flight_take_no_more_memory_than_a_recording_and_are_passed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = bytes(100_000)
+    monkeypatch.setattr(recorder, "MAX_RECORDED", 150_000)
+    passed_on = asyncio.Barrier(3)
+
+    async def answers(_: Reader, writer: Writer) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[1:])
+        await passed_on.wait()
+        writer.write(body[:1])
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        other_reader, other = await asyncio.open_connection(*writer.get_extra_info("peername"))
+        for path, to in (("/1", writer), ("/2", other)):
+            to.write(request(known, path))
+        for of in (reader, other_reader):
+            assert (await read_head(of)).startswith(b"HTTP/1.1 200 ")
+            assert await of.readexactly(len(body) - 1) == body[1:]
+        await passed_on.wait()
+        for of in (reader, other_reader):
+            assert await of.readexactly(1) == body[:1]
+        writer.close()
+        other.close()
+
+    _, kept = through(answers, client)
+    # The other one was held whole: a recording has no addresses, of which it is told in the end.
+    assert sorted(line.partition(": ")[2] for line in kept.lost) == [
+        "an address that is not behind a link",
+        "the recording has 0 MB, and no more is kept",
+    ]
+    assert kept._held_bytes == 0
 
 
 def test_a_host_that_is_none_is_told_to_the_client_and_in_the_end() -> None:

@@ -25,6 +25,10 @@ CONDITIONS = {"if-modified-since", "if-none-match"}
 """Headers of conditional requests: objects in a client's cache would be missing from the recording."""
 LONGEST_CONNECT_S = 30
 """Time after which a server that does not answer counts as unreachable."""
+LONGEST_UNKNOWN_S = 10
+"""Time within which a client must send its first request, which has the password."""
+MOST_UNKNOWN = 32
+"""Largest number of clients that have not sent the password; if one more connects, the first must go."""
 SWITCHING = HTTPStatus.SWITCHING_PROTOCOLS
 # What a client without the password is answered.
 REFUSED = [("Proxy-Authenticate", 'Basic realm="catnip"'), ("Content-Length", "0")]
@@ -68,10 +72,17 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
     # From Python 3.13 on, the default refuses authorities that browsers accept.
     verified.verify_flags &= ~ssl.VERIFY_X509_STRICT
     login = f"catnip:{secrets.token_urlsafe(24)}"
+    unknown: dict[Connection, None] = {}
     with Authority() as authority:
 
         async def serve(connection: Connection) -> None:
-            await _Client(recorder, authority, verified, login, connection).serve()
+            if len(unknown) == MOST_UNKNOWN:
+                next(iter(unknown)).close()
+            unknown[connection] = None
+            try:
+                await _Client(recorder, authority, verified, login, connection, unknown).serve()
+            finally:
+                unknown.pop(connection, None)
 
         async with Servers() as servers:
             try:
@@ -92,22 +103,34 @@ class _Client:
         verified: ssl.SSLContext,
         login: str,
         connection: Connection,
+        unknown: dict[Connection, None],
     ) -> None:
         self._recorder, self._authority, self._verified = recorder, authority, verified
         self._password = b"Basic " + base64.b64encode(login.encode())
         self._here = connection
+        self._unknown = unknown
         self._tunnel: _Server | None = None
         self._there: tuple[_Server, Connection] | None = None
 
     async def serve(self) -> None:
         """Forwards requests until the client or a server ends the connection. Raises Broken."""
         try:
-            while isinstance(request := await self._here.receive(), h11.Request):
+            request = await self._first()
+            while isinstance(request, h11.Request):
                 if not await self._serve(request) or not self._here.goes_on():
                     return
+                request = await self._here.receive()
         finally:
             if self._there is not None:
                 self._there[1].close()
+
+    async def _first(self) -> h11.Event | None:
+        """Returns the begin of the first request. Raises Broken."""
+        try:
+            async with asyncio.timeout(LONGEST_UNKNOWN_S):
+                return await self._here.receive()
+        except TimeoutError as error:
+            raise Broken(f"no request within {LONGEST_UNKNOWN_S} s") from error
 
     async def _serve(self, request: h11.Request) -> bool:
         """Serves a request; returns false if the connection must end. Raises Broken."""
@@ -115,24 +138,25 @@ class _Client:
             # What a stranger sends further is not read.
             await self._answer(request, 407, REFUSED)
             return isinstance(await self._here.receive(), h11.EndOfMessage)
-        body = await self._body(request)
+        self._unknown.pop(self._here, None)
         if request.method == b"CONNECT":
+            if not isinstance(await self._here.receive(), h11.EndOfMessage):
+                raise Broken("CONNECT with a body")
             await self._connect(request)
             return True
-        return await self._forward(request, body)
+        number = self._recorder.begin(_subject(request, self._tunnel))
+        return await self._forward(number, request, await self._body(number))
 
     def _may(self, request: h11.Request) -> bool:
         given = [value for name, value in request.headers if name == b"proxy-authorization"]
         return len(given) == 1 and hmac.compare_digest(given[0], self._password)
 
-    async def _body(self, request: h11.Request) -> bytes:
-        parts, size = [], 0
+    async def _body(self, number: int) -> bytes:
+        parts = []
         while isinstance(part := await self._here.receive(), h11.Data):
-            parts.append(part.data)
-            size += len(part.data)
-            if size > MAX_BODY:
-                self._recorder.fail(_subject(request, self._tunnel), TOO_LARGE)
+            if not self._recorder.hold(number, len(part.data)):
                 raise Broken("too large a body")
+            parts.append(part.data)
         return b"".join(parts)
 
     async def _answer(
@@ -195,15 +219,18 @@ class _Client:
         self._there = server, connection
         return connection, False
 
-    async def _forward(self, request: h11.Request, body: bytes) -> bool:
+    async def _forward(self, number: int, request: h11.Request, body: bytes) -> bool:
         """Forwards a request and its response; returns false if the connection must end. Raises Broken."""
         server, target = self._tunnel, request.target.decode("latin-1")
         if server is None:
-            server, target = _of_url(target)
+            try:
+                server, target = _of_url(target)
+            except Broken as broken:
+                self._recorder.lose(number, str(broken))
+                raise
         sent = end_to_end(request.headers.raw_items(), "expect", *CONDITIONS)
         recorded = [field for field in listed(sent) if field[0].lower() not in SECRETS]
         of = Request(request.method.decode(), server.url(target), recorded, body)
-        number = self._recorder.begin(f"{of.method} {of.url}")
         if body and not any(name == b"content-length" for name, _ in request.headers):
             sent.append((b"Content-Length", str(len(body)).encode()))
         if upgrade := [value for name, value in request.headers if name == b"upgrade"]:
@@ -255,7 +282,7 @@ class _Client:
         await self._here.send(
             h11.Response(status_code=begun.status_code, headers=passed_on, reason=begun.reason)
         )
-        body = bytearray()
+        body, is_kept = bytearray(), True
         while True:
             try:
                 event = await there.receive()
@@ -267,8 +294,11 @@ class _Client:
                 return False
             if not isinstance(event, h11.Data):
                 break
-            # One byte more than the largest body tells that it is larger.
-            body += event.data[: MAX_BODY + 1 - len(body)]
+            is_kept = is_kept and self._recorder.hold(number, len(event.data))
+            if is_kept:
+                body += event.data
+            else:
+                body.clear()
             await self._here.send(event)
         await self._here.send(h11.EndOfMessage())
         received = Response(begun.status_code, begun.reason.decode("latin-1"), listed(fields), bytes(body))
