@@ -101,7 +101,7 @@ class Results:
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
         """Returns a results table in Arrow's format, with the variants' names and a column for each axis."""
-        return _results().to_arrow(self._table(table), list(self.variants), self.axes)
+        return _results().arrow.to_arrow(self._table(table), list(self.variants), self.axes)
 
     def to_pandas(self, table: str = "groups") -> "pandas.DataFrame":
         """Returns a results table as a data frame of pandas."""

@@ -21,7 +21,7 @@ from catnip._core import Scenario
 from catnip.analysis import summary
 from catnip.base import paths, programs, provenance
 from catnip.base.locks import only_writer
-from catnip.store import results, runs
+from catnip.store import arrow, results, runs
 from catnip.store.tables import USUAL, Table
 from conftest import Run
 
@@ -384,9 +384,9 @@ def test_columns_keep_their_values_on_the_way_to_arrow_and_back(offset: int) -> 
         np.array([True, False, False, True, True]),
         np.array([], np.uint64),
     ):
-        array = results._numbers(values)
+        array = arrow.numbers(values)
         assert array.type == pa.from_numpy_dtype(values.dtype)
         sliced = array[min(offset, len(values)) :]
-        np.testing.assert_array_equal(results._to_numpy(sliced), values[offset:])
+        np.testing.assert_array_equal(arrow.to_numpy(sliced), values[offset:])
     texts = ["", "Zürich", "a", "a"]
-    assert results._texts(texts).to_pylist() == texts
+    assert arrow.texts(texts).to_pylist() == texts

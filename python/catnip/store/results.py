@@ -26,14 +26,11 @@ from numpy.typing import NDArray
 
 from catnip._core import InputError, Scenario, __version__
 from catnip.base import provenance
-from catnip.store import runs
+from catnip.store import arrow, runs
 from catnip.store.runs import Progress, Rows
-from catnip.store.tables import COLUMNS, TABLES, CodedColumn, CodedTable, Column, Table
+from catnip.store.tables import COLUMNS, TABLES, CodedTable, Column, Table
 
 ROW_GROUP = 1 << 20
-IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
-"""A machine may have no thread left, and parts of runs are short."""
-QUICKLY_PACKED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 CERTIFICATE = "certificate.json"
 """Name of the file with the requested and the actual behaviour of an emulation's links and hosts."""
 LONGEST_TEXT = 1 << 18
@@ -140,8 +137,10 @@ def write(
 
     The results of an emulation include its certificate.
     """
-    arrow = {name: [to_arrow(table, manifest.variants, manifest.axes)] for name, table in tables.items()}
-    _replace(folder, manifest, arrow, certificate)
+    in_arrow = {
+        name: [arrow.to_arrow(table, manifest.variants, manifest.axes)] for name, table in tables.items()
+    }
+    _replace(folder, manifest, in_arrow, certificate)
 
 
 @contextmanager
@@ -211,13 +210,13 @@ class StoredRuns:
         new.mkdir()
         for name, table in tables.items():
             shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
-            arrow = to_arrow(shifted, self.manifest.variants, self.manifest.axes)
+            rows = arrow.to_arrow(shifted, self.manifest.variants, self.manifest.axes)
             with (
-                _named(new / f"{name}.arrow") as path,
+                arrow.named(new / f"{name}.arrow") as path,
                 path.open("wb") as file,
-                pa.ipc.new_file(file, arrow.schema, options=QUICKLY_PACKED) as writer,
+                pa.ipc.new_file(file, rows.schema, options=arrow.QUICKLY_PACKED) as writer,
             ):
-                writer.write_table(arrow)
+                writer.write_table(rows)
         new.rename(self.parts / f"{first:012}-{end:012}")
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
@@ -245,8 +244,8 @@ class StoredRuns:
             first, end = _range(part)
             if first < (variant + 1) * each and variant * each < end:
                 joined = _read_arrow(part / f"{table}.arrow").select(list(columns))
-                variants = _to_numpy(joined["variant"].combine_chunks().indices)
-                some.append(joined.filter(_numbers(variants == variant)))
+                variants = arrow.to_numpy(joined["variant"].combine_chunks().indices)
+                some.append(joined.filter(arrow.numbers(variants == variant)))
         joined = pa.concat_tables(some).unify_dictionaries()
         return {key: _values(joined[key]) for key in columns if key != "variant"}
 
@@ -286,7 +285,7 @@ def _replace(
             _write_parquet(temporary / f"{name}.parquet", parts)
         documents = {CERTIFICATE: certificate} if certificate else {}
         for name, document in {**documents, "manifest.json": asdict(manifest)}.items():
-            with _named(temporary / name) as file:
+            with arrow.named(temporary / name) as file:
                 file.write_text(json.dumps(document, indent=2) + "\n")
         for name in ("manifest.json", CERTIFICATE):
             (folder / name).unlink(missing_ok=True)
@@ -302,7 +301,7 @@ def _replace(
 def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
     """Writes the parts of a table in row groups of fixed length, so that equal rows give equal bytes."""
     pending: list[pa.Table] = []
-    with _named(path), ExitStack() as stack:
+    with arrow.named(path), ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for part in parts:
             if writer is None:
@@ -316,15 +315,6 @@ def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
                 pending = [joined.slice(ROW_GROUP)]
         if writer is not None:
             writer.write_table(pa.concat_tables(pending).combine_chunks(), ROW_GROUP)
-
-
-@contextmanager
-def _named(file: Path) -> Iterator[Path]:
-    """Adds the name of the file to an OSError of the block, because pyarrow omits it."""
-    try:
-        yield file
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(file)) from error
 
 
 def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
@@ -368,7 +358,7 @@ def _read_arrow(path: Path) -> pa.Table:
     """Returns a stored table. Raises InputError if it cannot be read, also for want of a thread."""
     try:
         with _opened(path) as file:
-            return pa.ipc.open_file(file, options=IN_THIS_THREAD).read_all()
+            return pa.ipc.open_file(file, options=arrow.IN_THIS_THREAD).read_all()
     except pa.ArrowException as error:
         raise InputError(f"--out: {path}: {' '.join(str(error).split())}") from None
 
@@ -384,71 +374,10 @@ def _opened(path: Path) -> pa.OSFile:
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Returns an Arrow column as NumPy numbers, or as strings, each distinct one converted once."""
     if not pa.types.is_string(column.type) and not pa.types.is_dictionary(column.type):
-        return _to_numpy(column.combine_chunks())
+        return arrow.to_numpy(column.combine_chunks())
     encoded = column.combine_chunks().dictionary_encode()
     names = np.asarray(encoded.dictionary.to_pylist(), dtype=str)
-    return names[_to_numpy(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
-
-
-def to_arrow(table: CodedTable, variants: Sequence[str], axes: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """Converts a results table to Arrow; adds the variants' names and a column for each axis."""
-    columns: dict[str, Any] = {}
-    for key, column in table.items():
-        columns[key] = _column_to_arrow(key, column, variants)
-        if key == "seed":
-            columns |= {axis: _levels(np.asarray(table["variant"]), of) for axis, of in axes.items()}
-    # No column has nulls, and all types are native to Parquet.
-    fields = [pa.field(key, column.type, nullable=False) for key, column in columns.items()]
-    return pa.table(list(columns.values()), pa.schema(fields))
-
-
-def _levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
-    """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
-
-    The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
-    """
-    rows = _numbers(variant)
-    for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
-        if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
-            return _numbers(np.asarray(of_variant, dtype)).take(rows)
-    return _texts([str(value) for value in of_variant]).dictionary_encode().take(rows)
-
-
-def _column_to_arrow(key: str, column: CodedColumn, variants: Sequence[str]) -> Any:
-    if key == "variant":
-        column = list(variants), np.asarray(column)
-    if isinstance(column, tuple):
-        names, rows = column
-        return pa.DictionaryArray.from_arrays(_numbers(rows.astype(np.int32)), _texts(names))
-    return _numbers(column) if isinstance(column, np.ndarray) else _texts([str(text) for text in column])
-
-
-# Conversions by `pa.array` and `np.asarray` copy each column, and import pandas if it is installed, which
-# takes longer than a short run.
-def _to_numpy(array: pa.Array) -> NDArray[Any]:
-    """Returns numbers or Booleans without nulls as a read-only array that shares the memory of numbers."""
-    buffer = array.buffers()[1]
-    if not pa.types.is_boolean(array.type):
-        dtype = np.dtype(array.type.to_pandas_dtype())
-        return np.frombuffer(buffer or b"", dtype, len(array), array.offset * dtype.itemsize if buffer else 0)
-    bits = np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")
-    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
-
-
-def _numbers(values: NDArray[Any]) -> pa.Array:
-    """Returns numbers or Booleans as an Arrow array, which shares the memory of numbers."""
-    is_bool = values.dtype == np.bool_
-    packed = np.packbits(values, bitorder="little") if is_bool else np.ascontiguousarray(values)
-    buffers = [None, pa.py_buffer(packed)]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers, null_count=0)
-
-
-def _texts(values: Sequence[str]) -> pa.StringArray:
-    """Returns strings as an Arrow array."""
-    encoded = [value.encode() for value in values]
-    offsets = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum([len(value) for value in encoded], out=offsets[1:])
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    return names[arrow.to_numpy(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
 
 
 def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
@@ -458,9 +387,9 @@ def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:
 
 def _column_from_arrow(key: str, column: Any, variants: Sequence[str]) -> Column:
     if key == "variant":
-        names = _texts(variants)
+        names = arrow.texts(variants)
         positions = pc.index_in(column.combine_chunks().cast(pa.string()), names)
-        return _to_numpy(positions).astype(np.uint64)
+        return arrow.to_numpy(positions).astype(np.uint64)
     if pa.types.is_string(column.type):
         return list(column.to_pylist())
-    return _to_numpy(column.combine_chunks())
+    return arrow.to_numpy(column.combine_chunks())
