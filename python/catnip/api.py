@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
+import numpy as np
+
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
 from catnip.analysis.summary import Summary
@@ -67,13 +69,14 @@ def run(
         raise InputError(f"series: {series!r}: expected an interval such as '100ms'")
     requested = {*tables, *summary.TABLES, *(SERIES if series else ())}
     filled = loaded.run(chosen, numbers, sorted(requested), threads, None, series)
-    return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), filled, loaded)
+    return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), filled, loaded, series)
 
 
 def read(folder: SomePath) -> "Results":
     """Reads results that `catnip run --out` or `Results.save` has written. Raises InputError."""
     manifest, tables = _results().read(Path(folder))
-    return Results(manifest.title, manifest.variants, manifest.seeds, manifest.axes, tables)
+    head = manifest.title, manifest.variants, manifest.seeds, manifest.axes
+    return Results(*head, tables, series=manifest.series)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -90,6 +93,8 @@ class Results:
     """Tables by name, with columns as arrays; the column `variant` holds indices into `variants`."""
     scenario: Scenario | None = None
     """Scenario of the runs; None if the results were read from a folder."""
+    series: str | None = None
+    """Interval of time series; None if there are none."""
 
     @cached_property
     def summary(self) -> dict[str, Summary]:
@@ -98,6 +103,19 @@ class Results:
         if missing:
             raise InputError(f"tables: a summary also needs {missing}")
         return summary.of_tables(self.tables, self.variants, self.seeds)
+
+    def only(self, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Table]:
+        """Returns the rows of some variants and seeds; their variants are indices into `variants`."""
+        number = np.full(len(self.variants), -1)
+        number[[self.variants.index(name) for name in variants]] = range(len(variants))
+        some: dict[str, Table] = {}
+        for name, table in self.tables.items():
+            variant = number[np.asarray(table["variant"]).astype(np.int64)]
+            at = np.flatnonzero((variant >= 0) & np.isin(np.asarray(table["seed"]), seeds))
+            at = at[np.argsort(variant[at], kind="stable")]
+            columns = {key: np.asarray(column)[at] for key, column in table.items()}
+            some[name] = {**columns, "variant": variant[at].astype(np.uint64)}
+        return some
 
     def to_arrow(self, table: str = "groups") -> "pyarrow.Table":
         """Returns a results table in Arrow's format, with the variants' names and a column for each axis."""
@@ -120,7 +138,7 @@ class Results:
         if self.scenario is None:
             raise InputError("save: these results were read from a folder; copy the folder")
         results = _results()
-        manifest = results.Manifest.of(self.scenario, self.variants, self.seeds)
+        manifest = results.Manifest.of(self.scenario, self.variants, self.seeds, series=self.series)
         results.check_folder(Path(folder), manifest)
         results.write(Path(folder), manifest, self.tables)
 

@@ -288,6 +288,7 @@ def test_files_that_a_scenario_names_are_in_the_manifest(catnip: Run, tmp_path: 
     manifest, _ = results.read(tmp_path / "out")
     digest = hashlib.sha256(pages.encode()).hexdigest()
     assert manifest.files == {"pages.csv": {"sha256": digest, "text": pages}}
+    assert manifest.source == {"path": "tiny.toml", "text": TINY, "set": []}
     [recording] = paths.scenario("recorded-page").files
     assert recording.endswith("pages/site.har")
 

@@ -33,6 +33,8 @@ COMMANDS = {
     "record": ("sites", "Record what a browser or another command fetches, as a SITE for replay."),
     "replay": ("sites", "Run a command behind an emulated link to the servers of a recorded SITE."),
     "reproduce": ("papers", "Reproduce the experiments of a PAPER and judge its claims."),
+    "rerun": ("stored", "Repeat the runs of a folder DIR of results, and compare the rows bit by bit."),
+    "results": ("stored", "Summarize the results of a folder DIR, compare or export them."),
     "router": ("emulation", "Shape the traffic between two network interfaces."),
     "run": ("scenarios", "Run a SCENARIO: a TOML file, or a name or ID from `catnip list`."),
     "schema": ("files", "Print the JSON Schema of scenario files."),

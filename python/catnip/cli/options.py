@@ -21,7 +21,11 @@ INTERRUPTED = 130
 
 EXIT_CODES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("0", "success", ()),
-    (f"{CLAIM_FAILED}", "a claim is not reproduced, and no other claim explains it", ("reproduce",)),
+    (
+        f"{CLAIM_FAILED}",
+        "a claim is not reproduced, and no other claim explains it, or a run gives other rows than stored",
+        ("reproduce", "rerun"),
+    ),
     (f"{BAD_INPUT}", "invalid input: one line on standard error names the file, key and value", ()),
     (f"{RED}", "the certificate is red", ("link", "router", "emulate", "replay", "pages")),
     (f"{NOTHING_FINISHED}", "no transfer finished, or no packet was sent", ("run", "record")),
@@ -71,6 +75,7 @@ DRAWING = _FileOf(".svg")
 PAGE = _FileOf(".html", ".htm")
 MARKDOWN = _FileOf(".md")
 CAPTURE = _FileOf(".pcapng")
+EXPORT = _FileOf(".csv", ".arrow")
 QLOG = _FileOf(".qlog", ".sqlog", ".json")
 
 

@@ -239,11 +239,9 @@ def _summarized(
         return summary.of_runs(scenario, variants, seeds, threads, progress)
     from catnip.store import results  # noqa: PLC0415 -- needed for --out only
 
-    manifest = results.Manifest.of(scenario, variants, seeds)
+    manifest = results.Manifest.of(scenario, variants, seeds, series=series)
     needed = written | set(summary.TABLES)
-    with results.carried_out(
-        out, scenario, manifest, needed, threads=threads, every=series, progress=progress
-    ) as stored:
+    with results.carried_out(out, scenario, manifest, needed, threads=threads, progress=progress) as stored:
         summaries = summary.summarize(_reader(stored), variants, seeds)
         stored.write(out, written)
     note(f"wrote the tables to {out}")

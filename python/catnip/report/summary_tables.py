@@ -58,7 +58,7 @@ ALIKE = (
 def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> None:
     """Prints each group's measures by variant, and the links that lost packets or were busy."""
     for table in tables(title, seeds, summaries):
-        _print(table)
+        print_one(table)
 
 
 def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[ReportTable]:
@@ -82,7 +82,8 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
     return tables
 
 
-def _print(table: ReportTable) -> None:
+def print_one(table: ReportTable) -> None:
+    """Prints a table with its note."""
     if table.rows:
         print_table(table.title, table.columns, table.rows)
     if table.note:
@@ -139,35 +140,40 @@ def _measure(group: GroupSummary, key: str) -> Interval:
 def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
     """Prints the differences between each variant and its base (see `bases`), also in percent of the base."""
     for table in differences(against, axes, summaries):
-        _print(table)
+        print_one(table)
 
 
 def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[ReportTable]:
     """Yields tables of the differences between variants and their bases, one table for each traffic group."""
     other = bases(against, axes, list(summaries))
-    groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
+    pairs = {name: (summaries[name], summaries[base]) for name, base in other.items()}
+    yield from paired_differences(f"Difference to {against}, paired by seed", pairs)
+
+
+def paired_differences(title: str, pairs: Mapping[str, tuple[Summary, Summary]]) -> Iterator[ReportTable]:
+    """Yields tables of the differences between two summaries of each name, one table for each group."""
+    groups = dict.fromkeys(group for pair in pairs.values() for one in pair for group in one.groups)
     for group in groups:
         rows: dict[str, tuple[GroupSummary, dict[str, Interval]]] = {}
         alike: set[str] = set()
-        for name, base in other.items():
-            ours, theirs = (summaries[one].groups.get(group) for one in (name, base))
+        for name, pair in pairs.items():
+            ours, theirs = (one.groups.get(group) for one in pair)
             if ours is not None and theirs is not None:
                 rows[name] = theirs, ours.less(theirs)
                 alike.update([name] * (ours.is_alike and theirs.is_alike))
-        names = [*rows, *other.values()]
-        either = [one for name in names if (one := summaries[name].groups.get(group)) is not None]
+        either = [of for name in rows for one in pairs[name] if (of := one.groups.get(group)) is not None]
         keys = [
             key
             for key in DIFFERENCES
             if any(key in less for _, less in rows.values())
             and (key == "restricted_s" or any(_is_unusual(key, of) for of in either))
         ]
-        title = f"Difference to {against}, paired by seed" + (f": {group}" if len(groups) > 1 else "")
         cells = [
             (name, *(_difference(key, theirs, less, name in alike) for key in keys))
             for name, (theirs, less) in rows.items()
         ]
-        yield ReportTable(title, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
+        head = f"{title}: {group}" if len(groups) > 1 else title
+        yield ReportTable(head, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
 
 
 def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval], is_alike: bool) -> str:
@@ -214,7 +220,6 @@ def document(
 ) -> dict[str, Any]:
     """Returns the summaries, differences and predictions of a run by variant, for JSON."""
     axes = axes_of(scenario, list(summaries))
-    other = bases(against, axes, list(summaries)) if against is not None else {}
     trusted = {}
     if predicted:
         from catnip.modelling.accuracy import nearby_document  # noqa: PLC0415 -- few scenarios are a single transfer
@@ -229,16 +234,30 @@ def document(
         "version": __version__,
         "seeds": list(seeds),
         "axes": axes,
-        "variants": {name: _variant(one) for name, one in summaries.items()},
-        "differences": {
-            name: {"to": base, "groups": _differences(summaries[name], summaries[base])}
-            for name, base in other.items()
-        },
+        **summaries_document(summaries, axes, against),
         "models_s": {
             name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
         },
         "models_trust": trusted,
     }
+
+
+def summaries_document(summaries: Summaries, axes: Axes, against: str | None) -> dict[str, Any]:
+    """Returns the summaries of variants, and their differences, for JSON."""
+    other = bases(against, axes, list(summaries)) if against is not None else {}
+    return {
+        "variants": {name: _variant(one) for name, one in summaries.items()},
+        "differences": {
+            name: {"to": base, "groups": differences_document(summaries[name], summaries[base])}
+            for name, base in other.items()
+        },
+    }
+
+
+def differences_document(here: Summary, there: Summary) -> dict[str, Any]:
+    """Returns the differences between two summaries, by group and measure, for JSON."""
+    both = (group for group in here.groups if group in there.groups)
+    return {group: _intervals(here.groups[group].less(there.groups[group])) for group in both}
 
 
 def _beside(prediction: "Prediction", mean: Interval) -> str:
@@ -251,11 +270,6 @@ def _variant(summary: Summary) -> dict[str, Any]:
         "groups": {name: _group(of) for name, of in summary.groups.items()},
         "links": {port: _intervals(link) for port, link in summary.links.items()},
     }
-
-
-def _differences(here: Summary, there: Summary) -> dict[str, Any]:
-    both = (group for group in here.groups if group in there.groups)
-    return {group: _intervals(here.groups[group].less(there.groups[group])) for group in both}
 
 
 def _group(of: GroupSummary) -> dict[str, Any]:

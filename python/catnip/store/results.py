@@ -5,11 +5,13 @@ The core declares the tables, `catnip list` describes them, and an emulation wri
 Running and reporting are separate: figures and comparisons read only these tables.
 """
 
+import base64
 import hashlib
 import json
 import os
 import platform
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -34,7 +36,10 @@ ROW_GROUP = 1 << 20
 CERTIFICATE = "certificate.json"
 """Name of the file with the requested and the actual behaviour of an emulation's links and hosts."""
 LONGEST_TEXT = 1 << 18
-"""Largest size of a scenario's other files whose text a manifest includes, bytes."""
+"""Largest size of a scenario's other files that a manifest includes as they are, bytes."""
+PACKED = "zlib_base64"
+LONGEST_PACKED = 1 << 24
+"""Largest compressed size of such files that a manifest includes, bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +60,31 @@ class Manifest:
     """Commit of the checkout that ran the scenario; a trailing `+` marks changed files."""
     text: str | None = None
     """Text of the scenario, followed by the texts of the scenarios on which it builds."""
+    source: Mapping[str, Any] | None = None
+    """Name of the scenario's file, its own text, and the keys that `--set` has changed, as pairs."""
     files: Mapping[str, Mapping[str, str]] | None = None
-    """Other files that the scenario names, by path relative to its folder: their SHA-256, and the text of
-    short files."""
+    """Other files of the scenario, those on which it builds included, by path relative to its folder: their
+    SHA-256 and contents, as `text`, or compressed by zlib and in base 64. Very long files have no contents.
+    """
+    series: str | None = None
+    """Interval of time series; None if there are none."""
     made: Mapping[str, Any] | None = None
     """Circumstances of the run, which differ between equal runs: command, host, libraries, duration."""
 
     @classmethod
     def of(
-        cls, scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], created: str | None = None
+        cls,
+        scenario: Scenario,
+        variants: Sequence[str],
+        seeds: Sequence[int],
+        created: str | None = None,
+        series: str | None = None,
     ) -> "Manifest":
         """Returns the manifest of the runs of these variants and seeds, as by `Scenario.run`.
 
         Without `created`, equal runs give equal files.
         """
+        path, text, changes, files = scenario.bundle()
         return cls(
             created_by=f"catnip {__version__}",
             scenario=scenario.id,
@@ -80,11 +96,25 @@ class Manifest:
             created=created,
             commit=provenance.commit(),
             text=scenario.text,
-            files={
-                os.path.relpath(file, Path(scenario.path).parent): _contents(Path(file))
-                for file in scenario.files
-            },
+            source={"path": Path(path).name, "text": text, "set": [list(change) for change in changes]},
+            files={name: _packed(contents) for name, contents in files.items()},
+            series=series,
         )
+
+    def rebuilt(self) -> Scenario:
+        """Returns the scenario of the runs, from this manifest alone.
+
+        Raises InputError if the manifest has not all contents, or others than their SHA-256 says.
+        """
+        if self.source is None:
+            raise InputError(f"manifest: source: missing in results of {self.created_by}")
+        files = {name: _unpacked(name, entry) for name, entry in (self.files or {}).items()}
+        try:
+            changes = [(str(key), str(value)) for key, value in self.source["set"]]
+            path, text = str(self.source["path"]), str(self.source["text"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"manifest: source: {error}: expected path, text and set") from None
+        return Scenario.from_bundle(path, text, changes, files)
 
     def with_provenance(self, seconds: float) -> "Manifest":
         """Returns the manifest with this program, this machine and the duration of the run."""
@@ -104,13 +134,32 @@ def _provenance(seconds: float) -> dict[str, Any]:
     }
 
 
-def _contents(file: Path) -> dict[str, str]:
-    contents = file.read_bytes()
+def _packed(contents: bytes) -> dict[str, str]:
+    """Returns the entry of a file in a manifest."""
     entry = {"sha256": hashlib.sha256(contents).hexdigest()}
     if len(contents) <= LONGEST_TEXT:
         with suppress(UnicodeDecodeError):
-            entry["text"] = contents.decode()
-    return entry
+            return {**entry, "text": contents.decode()}
+    packed = zlib.compress(contents)
+    return {**entry, PACKED: base64.b64encode(packed).decode()} if len(packed) <= LONGEST_PACKED else entry
+
+
+def _unpacked(name: str, entry: Mapping[str, str]) -> bytes:
+    """Returns the contents of a file from its entry in a manifest."""
+    try:
+        if "text" in entry:
+            contents = entry["text"].encode()
+        elif PACKED in entry:
+            contents = zlib.decompress(base64.b64decode(entry[PACKED], validate=True))
+        else:
+            raise InputError(f"manifest: files: {name}: too long to be in the manifest")
+        if hashlib.sha256(contents).hexdigest() == entry["sha256"]:
+            return contents
+    except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"manifest: files: {name}: {error}") from None
+    raise InputError(f"manifest: files: {name}: has not the SHA-256 {entry['sha256']}")
 
 
 def check_folder(folder: Path, manifest: Manifest) -> None:
@@ -151,19 +200,18 @@ def carried_out(
     tables: Iterable[str],
     *,
     threads: int = 0,
-    every: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator["StoredRuns"]:
     """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
 
     After an interruption, the next call with the same manifest continues the runs; a call with another
-    manifest or version starts anew. `every` is the interval of time series.
+    manifest or version starts anew.
     """
     began_s = perf_counter()
     check_folder(folder, manifest)
     needed = sorted(set(tables))
     parts = folder / "parts"
-    stored = StoredRuns(parts / _token(manifest, needed, every), manifest, began_s)
+    stored = StoredRuns(parts / _token(manifest, needed), manifest, began_s)
     if not stored.parts.exists():
         shutil.rmtree(parts, ignore_errors=True)
         stored.parts.mkdir(parents=True)
@@ -174,15 +222,15 @@ def carried_out(
         manifest.seeds,
         needed,
         threads=threads,
-        every=every,
+        every=manifest.series,
         progress=progress,
     )
     yield stored
     shutil.rmtree(parts)
 
 
-def _token(manifest: Manifest, tables: Sequence[str], every: str | None) -> str:
-    known = json.dumps([asdict(manifest), tables, every])
+def _token(manifest: Manifest, tables: Sequence[str]) -> str:
+    known = json.dumps([asdict(manifest), tables])
     return hashlib.sha256(known.encode()).hexdigest()
 
 

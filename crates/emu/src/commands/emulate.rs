@@ -89,6 +89,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let plan = scenario.emulation(name).map_err(bad_input)?;
     let variant = names.iter().position(|other| *other == name).unwrap_or(0);
     let (seed, mtu, bursts) = (options.seed, options.mtu, options.bursts);
+    let manifest = Manifest::new(&scenario, name, seed).map_err(bad_input)?;
     let reserves_stdout = options.json;
     let setup = Setup { seed, mtu, timing: options.timing.spec()?, bursts, reserves_stdout };
     let (tolerance, outputs) = (options.timing.tolerance()?, &options.outputs);
@@ -121,9 +122,7 @@ pub(crate) fn run(options: &Emulate) -> Result<u8, Failure> {
     let written = [
         outputs.finish(world.into_watch().capture),
         certificate_file.map_or(Ok(()), |file| file.write_json(&results.certificate)),
-        options.out.as_deref().map_or(Ok(()), |folder| {
-            write_files(folder, &results, &Manifest::new(&scenario, name, options.seed), name)
-        }),
+        options.out.as_deref().map_or(Ok(()), |folder| write_files(folder, &results, &manifest, name)),
         hand_over_folder.map(|folder| folder.join(MESSAGES_FILE)).map_or(Ok(()), |file| {
             fs::write(&file, wrap_for_terminal(&messages)).map_err(|error| write_failure(&file, error))
         }),

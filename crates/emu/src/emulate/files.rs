@@ -1,6 +1,6 @@
 //! Output formats of results: Parquet tables with the manifest that `catnip run` writes, CSV, and JSON.
 
-use catnip_lab::{Column, Scenario, Table, TableName};
+use catnip_lab::{Bundle, Column, InputError, Scenario, Table, TableName};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Number of rows in a row group of a Parquet file.
@@ -32,17 +31,31 @@ pub struct Manifest {
     created: Option<String>,
     /// Text of the scenario, followed by the scenarios on which it builds.
     text: String,
-    /// Other files that the scenario names, by path relative to it: their SHA-256, and the text of short ones.
+    source: Source,
+    /// Other files of the scenario, by path relative to it: their SHA-256, and the text of short ones.
     files: BTreeMap<String, BTreeMap<&'static str, String>>,
+    /// Interval of time series, which an emulation does not have.
+    series: Option<String>,
+}
+
+/// File of a scenario: its name, its own text, and the keys that were set when it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Source {
+    path: String,
+    text: String,
+    set: Vec<(String, String)>,
 }
 
 /// Largest file whose text is included in a manifest, bytes.
 const MAX_TEXT: usize = 1 << 18;
 
 impl Manifest {
-    /// Creates the manifest of one run of a scenario.
-    pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Self {
-        Self {
+    /// Creates the manifest of one run of a scenario. An error names a file that cannot be read any more.
+    pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Result<Self, InputError> {
+        let Bundle { path, text, set, files } = scenario.bundle()?;
+        let path = path.file_name().unwrap_or_default().display().to_string();
+        let files = files.iter().map(|(file, bytes)| (file.display().to_string(), contents(bytes)));
+        Ok(Self {
             created_by: format!("catnip-emu {}", env!("CARGO_PKG_VERSION")),
             scenario: scenario.id.clone(),
             title: scenario.title.clone(),
@@ -51,21 +64,18 @@ impl Manifest {
             seeds: vec![seed],
             created: None,
             text: scenario.text.clone(),
-            files: scenario.files.iter().filter_map(|file| contents(scenario, file)).collect(),
-        }
+            source: Source { path, text, set },
+            files: files.collect(),
+            series: None,
+        })
     }
 }
 
-/// Returns the entry of a file in a manifest; `None` if the file was removed since the scenario was read.
-fn contents(scenario: &Scenario, file: &Path) -> Option<(String, BTreeMap<&'static str, String>)> {
-    let bytes = std::fs::read(file).ok()?;
-    let relative_path =
-        scenario.path.parent().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(file);
-    let mut entry = BTreeMap::from([("sha256", sha256(&bytes))]);
-    if bytes.len() <= MAX_TEXT {
-        entry.extend(String::from_utf8(bytes).ok().map(|text| ("text", text)));
-    }
-    Some((relative_path.display().to_string(), entry))
+/// Returns the entry of a file in a manifest.
+fn contents(bytes: &[u8]) -> BTreeMap<&'static str, String> {
+    let text = str::from_utf8(bytes).ok().filter(|_| bytes.len() <= MAX_TEXT);
+    let text = text.map(|text| ("text", text.to_string()));
+    BTreeMap::from_iter([("sha256", sha256(bytes))].into_iter().chain(text))
 }
 
 fn sha256(bytes: &[u8]) -> String {

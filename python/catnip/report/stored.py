@@ -1,0 +1,54 @@
+"""Stored results as tables and as JSON: their summary, and what differs between two of them."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from catnip._core import InputError
+from catnip.analysis import summary
+from catnip.analysis.summary import Summary
+from catnip.report import summary_tables
+from catnip.report.model import Table
+
+if TYPE_CHECKING:
+    from catnip.api import Results
+
+
+def document(read: "Results", against: str | None, other: "Results | None") -> dict[str, Any]:
+    """Returns the summary of stored results, their differences, and those to other results, for JSON."""
+    found = summary_tables.summaries_document(read.summary, read.axes, against)
+    head = {"title": read.title, "seeds": list(read.seeds), "axes": dict(read.axes), **found}
+    if other is None:
+        return head
+    compared = {
+        name: summary_tables.differences_document(here, there) for name, here, there in _both(read, other)
+    }
+    return {**head, "compared": compared}
+
+
+def print_comparison(read: "Results", other: "Results", name: str) -> None:
+    """Prints the differences of the variants that both results have, paired by seed."""
+    for table in comparison(read, other, name):
+        summary_tables.print_one(table)
+
+
+def comparison(read: "Results", other: "Results", name: str) -> Iterator[Table]:
+    """Yields tables of the differences between the variants of two results, one for each traffic group."""
+    title = f"Difference to {name}, paired by seed"
+    pairs = {variant: (here, there) for variant, here, there in _both(read, other)}
+    yield from summary_tables.paired_differences(title, pairs)
+
+
+def _both(read: "Results", other: "Results") -> Iterator[tuple[str, Summary, Summary]]:
+    """Yields each variant that both have, with the summaries over the seeds that both have."""
+    variants = [name for name in read.variants if name in other.variants]
+    seeds = [seed for seed in read.seeds if seed in other.seeds]
+    if not variants or not seeds:
+        what = "variant" if not variants else "seed"
+        raise InputError(f"--compare: the results have no {what} in common")
+    here, there = (_summaries(of, variants, seeds) for of in (read, other))
+    for name in variants:
+        yield name, here[name], there[name]
+
+
+def _summaries(of: "Results", variants: list[str], seeds: list[int]) -> Mapping[str, Summary]:
+    return summary.of_tables(of.only(variants, seeds), variants, seeds)

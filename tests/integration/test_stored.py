@@ -1,0 +1,159 @@
+"""Tests of commands that read stored results: they repeat the runs, summarize, compare and export them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from catnip.store import results
+from conftest import Run
+
+BASE = """
+id = "X-3"
+title = "Pages through a narrow link, recorded in three files"
+seeds = 3
+[node]
+server = { kind = "host" }
+client = { kind = "host" }
+[link.line]
+from = "server"
+to = "client"
+rate = "1Mbit"
+delay = "5ms"
+queue = "drop-tail:4"
+loss = "bernoulli:0.02"
+[traffic.web]
+kind = "web"
+clients = "client"
+servers = "server"
+pages = "data/pages.csv"
+think = "100ms"
+"""
+OWN = """
+base = "../common.toml"
+id = "X-4"
+[[axis]]
+key = "link.line.queue"
+values = ["drop-tail:4", "drop-tail:8"]
+"""
+
+
+@pytest.fixture
+def stored(catnip: Run, tmp_path: Path) -> Path:
+    """Returns results of a scenario with a base and a file, which are there no more."""
+    folder = tmp_path / "mine"
+    (folder / "data").mkdir(parents=True)
+    (tmp_path / "common.toml").write_text(BASE)
+    (folder / "own.toml").write_text(OWN)
+    (folder / "data" / "pages.csv").write_text(
+        "page,object_index,kind,bytes\n1,0,html,2000\n1,1,image,30000\n"
+    )
+    options = ["--set", "link.line.rate=2Mbit", "--series", "100ms", "--out", tmp_path / "out"]
+    assert catnip("run", folder / "own.toml", *options).code == 0
+    shutil.rmtree(folder)
+    (tmp_path / "common.toml").unlink()
+    return tmp_path / "out"
+
+
+def test_runs_are_repeated_bit_by_bit_from_the_manifest_alone(catnip: Run, stored: Path) -> None:
+    done = catnip("rerun", stored)
+    assert (done.code, done.err) == (0, "")
+    assert "connection_series" in done.out
+    assert done.out.count("the same") == len(list(stored.glob("*.parquet")))
+    some = catnip("rerun", stored, "--variant", "queue=drop-tail:8", "--seeds", 1, "--json")
+    document = json.loads(some.out)
+    rows = {table["table"]: table["rows"] for table in document["tables"]}
+    assert (some.code, document["same"], rows["runs"]) == (0, True, 1)
+
+
+def test_one_changed_bit_is_found_and_told(catnip: Run, stored: Path) -> None:
+    file = stored / "pages.parquet"
+    table = pq.read_table(file)
+    at = table.column_names.index("time_s")
+    times = table["time_s"].to_pylist()
+    times[-1] += 1e-9
+    pq.write_table(table.set_column(at, table.schema.field("time_s"), pa.array(times)), file)
+    done = catnip("rerun", stored)
+    assert done.code == 1
+    [line] = [line for line in done.out.splitlines() if "instead of" in line]
+    assert "pages" in line and "queue=drop-tail:8, seed 3: time_s is " in line
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("files/data~pages.csv/text", "page,object_index,kind,bytes\n", "has not the SHA-256"),
+        ("files/data~pages.csv", {"sha256": "00"}, "files: data/pages.csv: too long to be in the manifest"),
+        ("files/data~pages.csv", {"sha256": "00", "zlib_base64": "?"}, "files: data/pages.csv: "),
+        ("source", None, "source: missing in results of catnip "),
+        ("source/set", [1], "source: "),
+        ("variants", ["queue=drop-tail:9"], "variants: queue=drop-tail:9 is none of the scenario's"),
+        ("created_by", "catnip-emu 0", "results of an emulation"),
+    ],
+)
+def test_a_manifest_that_does_not_suffice_is_one_line(
+    catnip: Run, stored: Path, key: str, value: Any, told: str
+) -> None:
+    manifest = json.loads((stored / "manifest.json").read_text())
+    *above, last = [part.replace("~", "/") for part in key.split("/")]
+    at = manifest
+    for part in above:
+        at = at[part]
+    at[last] = value
+    (stored / "manifest.json").write_text(json.dumps(manifest))
+    done = catnip("rerun", stored)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("error: ") and told in done.err
+
+
+def test_long_files_are_in_the_manifest_too(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "LONGEST_TEXT", 10)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "own.toml").write_text(BASE)
+    (tmp_path / "data" / "pages.csv").write_text("page,object_index,kind,bytes\n1,0,html,2000\n")
+    assert catnip("run", tmp_path / "own.toml", "--out", tmp_path / "out").code == 0
+    shutil.rmtree(tmp_path / "data")
+    entry = json.loads((tmp_path / "out" / "manifest.json").read_text())["files"]["data/pages.csv"]
+    assert set(entry) == {"sha256", "zlib_base64"}
+    assert catnip("rerun", tmp_path / "out").code == 0
+
+
+def test_stored_results_are_summarized_as_they_were(catnip: Run, stored: Path) -> None:
+    again = catnip("results", stored, "--against", "queue=drop-tail:4")
+    assert again.code == 0
+    assert "queue=drop-tail:8" in again.out and "Difference to queue=drop-tail:4, paired by seed" in again.out
+
+
+def test_two_results_are_compared_by_the_variants_and_seeds_that_both_have(
+    catnip: Run, stored: Path, tmp_path: Path
+) -> None:
+    itself = json.loads(catnip("results", stored, "--compare", stored, "--json").out)["compared"]
+    assert list(itself) == ["queue=drop-tail:4", "queue=drop-tail:8"]
+    [measures] = [groups["web"] for groups in itself.values()][:1]
+    assert measures["page_time_s"]["mean"] == 0
+    (tmp_path / "data").mkdir()
+    (tmp_path / "other.toml").write_text(BASE)
+    (tmp_path / "data" / "pages.csv").write_text("page,object_index,kind,bytes\n1,0,html,2000\n")
+    assert catnip("run", tmp_path / "other.toml", "--out", tmp_path / "other").code == 0
+    refused = catnip("results", stored, "--compare", tmp_path / "other")
+    assert (refused.code, refused.err) == (2, "error: --compare: the results have no variant in common\n")
+
+
+def test_tables_are_exported_to_csv_and_arrow(catnip: Run, stored: Path, tmp_path: Path) -> None:
+    whole = pq.read_table(stored / "pages.parquet")
+    for name in ("pages.csv", "pages.arrow"):
+        file = tmp_path / name
+        assert catnip("results", stored, "--table", "pages", "--export", file, "-q").code == 0
+        read = csv.read_csv(file) if name.endswith("csv") else pa.ipc.open_file(file).read_all()
+        assert (read.column_names, read.num_rows) == (whole.column_names, whole.num_rows)
+        assert read["time_s"].to_pylist() == whole["time_s"].to_pylist()
+    refused = catnip("results", stored, "--table", "pagez", "--export", tmp_path / "x.csv")
+    assert refused.code == 2 and "'pagez': no such table; there are " in refused.err
+    assert not (tmp_path / "x.csv").exists()
