@@ -39,7 +39,8 @@ def rerun(
     """Repeat the runs of a folder DIR of results, and compare the rows bit by bit.
 
     DIR is what `catnip run --out` has written, perhaps on another machine: the scenario and its files are
-    taken from the manifest alone. Only with the same version of CATNIP are equal rows promised; another version is told.
+    taken from the manifest alone. Only with the same version of CATNIP are equal rows promised; another one
+    is told.
 
     Exits with 1 if a run gives other rows.
     """
