@@ -1,9 +1,10 @@
 //! JSON Schema of scenario files, derived from the types that read them.
 
+use crate::scenario::OLDER_NAMES;
+use crate::scenario::axis::Axis;
 use crate::scenario::describe;
 use crate::scenario::plan::ScenarioFile;
 use crate::scenario::sla::SlaFile;
-use crate::scenario::{Axis, OLDER_NAMES};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
