@@ -13,8 +13,14 @@ pub(crate) fn of_nodes(nodes: u64) -> u64 {
     nodes.saturating_mul(HOST_BYTES)
 }
 
+/// Memory that is not asked about, bytes: to ask takes longer than to read a small variant, and is_short() sees the sum of many.
+const LITTLE: u64 = 1 << 20;
+
 /// Returns an error message if `needed` bytes of memory are not available.
 pub(crate) fn shortage(needed: u64) -> Option<String> {
+    if needed <= LITTLE {
+        return None;
+    }
     let free = free()?;
     (needed > free).then(|| {
         format!("needs about {} of memory, only {} are free", format_bytes(needed), format_bytes(free))
