@@ -44,6 +44,8 @@ pub enum Stream {
     Arq(u32),
     /// Processing times of a host for the packets from port `n`.
     Processing(u32),
+    /// Values of range `n` of a plan.
+    Design(u32),
 }
 
 impl Stream {
@@ -65,6 +67,7 @@ impl Stream {
             Self::Outage(n) => [15, n],
             Self::Arq(n) => [16, n],
             Self::Processing(n) => [17, n],
+            Self::Design(n) => [18, n],
         }
     }
 }
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn no_two_components_share_a_stream() {
         use Stream::*;
-        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq]
+        let of_one = [Queue, Victim, User, Connection, Workload, Start, Jitter, Server, Outage, Arq, Design]
             .map(|of| vec![of(3)]);
         let of_several = [PartOfQueue, PartOfVictim, Before, After, Conditioner];
         let of_several = of_several.map(|of| (0..5).map(|part| of(3, part)).collect::<Vec<_>>());

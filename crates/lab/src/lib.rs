@@ -37,4 +37,5 @@ pub use scenario::schema::{
     DEFAULT_DESCRIPTION, NOTATION, Notation, OLDER_NAME, notations, schema, schema_text,
 };
 pub use scenario::single_flow::{Marking, SingleFlow};
+pub use scenario::sweep::Sweep;
 pub use scenario::{Outline, Scenario};

@@ -153,6 +153,19 @@ impl PyScenario {
         Ok(out)
     }
 
+    /// Names of the variants that last, in order: hashes of what determines their runs. Raises InputError if a file cannot be read.
+    fn point_ids(&self) -> PyResult<Vec<String>> {
+        self.0.point_ids().map_err(input_error)
+    }
+
+    /// How the points of the scenario are carried out: numbers of seeds at the first and at the last look, the rule by which points get no
+    /// further seeds, and the variant or value of an axis with which the others are compared. None for what the scenario does not set.
+    #[getter]
+    fn sweep(&self) -> (Option<(u32, u32)>, Option<&str>, Option<&str>) {
+        let sweep = &self.0.sweep;
+        (sweep.seeds(), sweep.until.as_deref(), sweep.against.as_deref())
+    }
+
     /// Returns true if a variant has transfers that end, so that there are times to compare.
     fn has_transfers(&self, variant: &str) -> PyResult<bool> {
         self.0.emulation(variant).map(Plan::has_transfers).map_err(input_error)

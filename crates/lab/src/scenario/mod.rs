@@ -9,9 +9,11 @@ pub(crate) mod kinds;
 pub(crate) mod lint;
 pub(crate) mod network;
 pub(crate) mod plan;
+pub(crate) mod point;
 pub(crate) mod schema;
 pub(crate) mod single_flow;
 pub(crate) mod sla;
+pub(crate) mod sweep;
 pub(crate) mod tcp;
 pub(crate) mod text;
 
@@ -24,6 +26,8 @@ use crate::scenario::files::{Bundle, Files, beside};
 use crate::scenario::kinds::Kinds;
 use crate::scenario::lint::Warning;
 use crate::scenario::plan::ScenarioFile;
+use crate::scenario::point::Point;
+use crate::scenario::sweep::Sweep;
 use crate::scenario::text::{one, read_table};
 use crate::{InputError, Plan, input};
 use catnip_base::notation::did_you_mean;
@@ -51,7 +55,11 @@ pub struct Scenario {
     pub axes: Vec<(String, Vec<toml::Value>)>,
     /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
     pub warnings: Vec<String>,
+    /// How the points of the scenario are carried out.
+    pub sweep: Sweep,
     plans: Vec<(String, Plan)>,
+    /// Digest of what determines the runs of each variant, and the files that it names.
+    points: Vec<Point>,
     /// Text of the file itself, and the keys changed on loading.
     source: (String, Vec<(String, String)>),
     /// Files of the scenarios on which it builds.
@@ -141,19 +149,24 @@ impl Scenario {
                 .collect();
             text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
         }
-        let axes = take_axes(&file, &mut base)?;
+        let sweep = Sweep::take(&file, &mut base)?;
+        let axes = take_axes(&file, &mut base, &files(), &sweep)?;
         let variants = take_variants(&file, &mut base)?;
         check_axes(&file, &variants, &axes)?;
         check_product(&file, variants.len(), &axes)?;
         let variants = cross(variants, &axes);
         let files = files();
-        let mut plans = Vec::new();
+        let (mut plans, mut points) = (Vec::new(), Vec::new());
         let mut head = None;
         let mut warnings: Option<Vec<Warning>> = None;
         let axes = by_axis(&variants);
         for Variant { name, changes, .. } in variants {
+            let _ = files.take_named();
             let (parsed, plan, mut unused) = apply_changes(base.clone(), changes)
-                .and_then(|merged| check(&files, merged, kinds))
+                .and_then(|merged| {
+                    points.push(Point::new(&merged));
+                    check(&files, merged, kinds)
+                })
                 .map_err(|(key, message)| {
                     // An error that also occurs without the changes of the variant is reported without the variant's name.
                     let common = check(&files, base.clone(), kinds)
@@ -170,6 +183,7 @@ impl Scenario {
                 None => warnings = Some(of_variant),
             }
             head.get_or_insert((parsed.id, parsed.title, parsed.seeds));
+            points.last_mut().expect("the variant has one").files = files.take_named();
             plans.push((name, plan));
         }
         let (id, title, seeds) = head.expect("there is at least one variant");
@@ -178,13 +192,33 @@ impl Scenario {
             warnings.map(|(key, message)| InputError::new(&file, &key, message).to_string()).collect();
         let files = files.into_named();
         let path = path.into();
-        let bundle = None;
-        Ok(Self { path, text, files, id, title, seeds, axes, warnings, plans, source, bases, bundle })
+        Ok(Self {
+            path,
+            text,
+            files,
+            id,
+            title,
+            seeds,
+            axes,
+            warnings,
+            sweep,
+            plans,
+            points,
+            source,
+            bases,
+            bundle: None,
+        })
     }
 
     /// Returns the names of the variants, in order.
     pub fn variants(&self) -> impl Iterator<Item = &str> {
         self.plans.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the name of each variant that lasts: a hash of what determines its runs, that is, the version of the program, the keys of
+    /// the variant and the contents of the files that it names. An error names the file that cannot be read.
+    pub fn point_ids(&self) -> Result<Vec<String>, InputError> {
+        point::ids(&self.points, &self.bundle()?)
     }
 
     /// Returns the plan of a variant for the simulator, which does not support external hosts.
@@ -230,7 +264,8 @@ impl Outline {
         let file = path.display().to_string();
         let text = input::text(path).map_err(|error| InputError::new(&file, "", error))?;
         let (mut base, ..) = merge_bases(&Files::on_disk(path), path, &text)?;
-        let axes = take_axes(&file, &mut base)?;
+        let sweep = Sweep::take(&file, &mut base)?;
+        let axes = take_axes(&file, &mut base, &Files::on_disk(path), &sweep)?;
         let variants = take_variants(&file, &mut base)?;
         check_product(&file, variants.len(), &axes)?;
         let variants = cross(variants, &axes);

@@ -1,10 +1,11 @@
 //! JSON Schema of scenario files, derived from the types that read them.
 
 use crate::scenario::OLDER_NAMES;
-use crate::scenario::axis::Axis;
+use crate::scenario::axis::AxisFile;
 use crate::scenario::describe;
 use crate::scenario::plan::ScenarioFile;
 use crate::scenario::sla::SlaFile;
+use crate::scenario::sweep::Sweep;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -36,7 +37,10 @@ struct CompositionKeys {
     variant: Option<Vec<Variant>>,
     /// Axes: keys with several values. Every variant is combined with every value of every axis.
     #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
-    axis: Option<Vec<Axis>>,
+    axis: Option<Vec<AxisFile>>,
+    /// How the points of a plan are carried out: seeds, until when, and values of ranges.
+    #[schemars(example = json!({ "seeds": "5..200", "until": "5%" }), extend("x-default" = "none"))]
+    sweep: Option<Sweep>,
 }
 
 /// Variant of the scenario: a name, and new values for any keys of the scenario.
@@ -81,7 +85,8 @@ pub fn schema() -> Value {
     variant.extend(["define", "sla"].map(|key| (key.to_string(), composition[key].clone())));
     definitions["variant"]["additionalProperties"] = false.into();
     definitions["sla"] = definitions[&part_of("sla")].clone();
-    definitions.retain(|name, _| !["tcp", "variant", "axis", "sla"].iter().any(|it| part_of(it) == *name));
+    definitions
+        .retain(|name, _| !["tcp", "variant", "axis", "sla", "sweep"].iter().any(|it| part_of(it) == *name));
     composition.extend(part);
     // A scenario with a base, variants or axes has no required keys, because each key may be set there.
     let elsewhere = ["base", "variant", "axis"].map(|key| json!({ "required": [key] }));

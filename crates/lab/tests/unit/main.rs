@@ -1,5 +1,6 @@
 //! Scenarios, runs and results, compared with ns-2 and with values computed by hand.
 
+mod axes;
 mod background;
 mod bundles;
 mod bursts;

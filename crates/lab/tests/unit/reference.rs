@@ -31,7 +31,7 @@ fn sections() -> Vec<Section> {
     let schema = schema();
     let all = &schema["$defs"];
     let mut top = schema["then"].clone();
-    for key in ["base", "define", "sla", "variant", "axis"] {
+    for key in ["base", "define", "sla", "variant", "axis", "sweep"] {
         top["properties"][key] = schema["properties"][key].clone();
     }
     let mut variant = all["variant"].clone();
@@ -56,6 +56,7 @@ fn sections() -> Vec<Section> {
         Section::new("[sla.NAME]", &all["sla"]),
         Section::new("[[variant]]", &variant),
         Section::new("[[axis]]", &all["axis"]),
+        Section::new("[sweep]", &all["sweep"]),
     ]);
     sections
 }
@@ -118,7 +119,7 @@ fn is_required(schema: &Value, section: &Section, key: &str) -> bool {
         let properties = of["properties"].as_object();
         properties.is_some_and(|properties| {
             section.keys.iter().all(|(name, schema_of_key)| {
-                matches!(name.as_str(), "base" | "define" | "sla" | "variant" | "axis")
+                matches!(name.as_str(), "base" | "define" | "sla" | "variant" | "axis" | "sweep")
                     || properties.get(name) == Some(schema_of_key)
             })
         })
@@ -226,7 +227,7 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
             vec![format!("{web}{drawn}"), format!("{web}{drawn}generate.pages = 2\ngenerate.seed = 1\n")],
         ),
         // The keys of these tables are covered by the example of the whole list, a key at the top level.
-        "[[variant]]" | "[[axis]]" => return Vec::new(),
+        "[[variant]]" | "[[axis]]" | "[sweep]" => return Vec::new(),
         other => panic!("no scenario for {other}"),
     };
     texts.into_iter().map(|text| (path, format!("{NETWORK}{text}"))).collect()
@@ -466,6 +467,7 @@ fn value_of(key: &Value) -> String {
         Some("integer") => "whole number".into(),
         Some("number") => "number".into(),
         Some("array") => "list".into(),
+        _ if key["type"] == json!(["string", "array"]) => "text or list".into(),
         _ => "table".into(),
     }
 }
