@@ -22,7 +22,9 @@ from catnip.analysis import summary
 from catnip.base import paths, programs, provenance
 from catnip.base.locks import only_writer
 from catnip.store import arrow, results, runs
-from catnip.store.tables import USUAL, Table
+from catnip.store.part_files import PartFiles
+from catnip.store.points import InMemory, Points, Rows
+from catnip.store.tables import USUAL, CodedTable, Table
 from conftest import Run
 
 MANIFEST = results.Manifest(
@@ -176,7 +178,7 @@ def stop_after(limit: int) -> Callable[[int, int], None]:
     return stop
 
 
-def run_to(folder: Path, seeds: list[int], report: Callable[[int, int], None]) -> dict[str, list[runs.Rows]]:
+def run_to(folder: Path, seeds: list[int], report: Callable[[int, int], None]) -> dict[str, list[Rows]]:
     """Runs the scenario with results in a folder; returns each variant's rows of the tables of `WANTED`."""
     scenario = paths.scenario("hysteresis-priority")
     manifest = results.Manifest.of(scenario, scenario.variants, seeds)
@@ -186,7 +188,7 @@ def run_to(folder: Path, seeds: list[int], report: Callable[[int, int], None]) -
         return rows_of(stored)
 
 
-def rows_of(keeper: runs.RunStore) -> dict[str, list[runs.Rows]]:
+def rows_of(keeper: results.StoredRuns) -> dict[str, list[Rows]]:
     count = len(paths.scenario("hysteresis-priority").variants)
     return {
         name: [keeper.rows(name, columns, variant) for variant in range(count)]
@@ -217,7 +219,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     assert min(begun) >= 8, "what was done is not done again"
     assert tables_of(broken) == tables_of(complete)
     assert sorted(tables_of(complete)) == ["connections.parquet", "runs.parquet"]
-    assert not (broken / "parts").exists()
+    assert not (broken / "points").exists()
     scenario = paths.scenario("hysteresis-priority")
     at_once = scenario.run(scenario.variants, seeds, list(REQUESTED))
     for name, columns in REQUESTED.items():
@@ -230,18 +232,54 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
                     np.testing.assert_array_equal(values, full_table[key][here])
 
 
-def test_stored_runs_that_are_missing_or_there_twice_are_refused(tmp_path: Path) -> None:
-    stored = results.StoredRuns(tmp_path, MANIFEST, 0.0)
-    for first in (0, 1):
-        stored.store({}, 0, first, first + 1)
-    assert stored.done() == 2
-    # What is there covers the runs 0 and 1.
-    stored.store({}, 0, 3, 4)
-    with pytest.raises(InputError, match=r"--out: .*000003-000000000004: expected runs from 2 on; remove "):
-        stored.done()
-    (tmp_path / "000000000003-000000000004").rename(tmp_path / "000000000001-000000000004")
-    with pytest.raises(InputError, match=r"000001-000000000004: expected runs from 2 on"):
-        stored.rows("runs", ["seed"], 0)
+def part(variants: int, first: int, end: int) -> dict[str, CodedTable]:
+    """Returns a table whose rows tell their seed; variant 0 has a row for each seed, variant 1 two."""
+    rows = [
+        (variant, seed)
+        for variant in range(variants)
+        for seed in range(first, end)
+        for _ in range(variant + 1)
+    ]
+    variant, seed = (np.array([row[at] for row in rows], np.uint64) for at in (0, 1))
+    names = sorted({f"seed {one}" for one in seed})
+    of = np.array([names.index(f"seed {one}") for one in seed], np.uint32)
+    return {"runs": {"variant": variant, "seed": seed, "name": (names, of)}}
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_what_is_stored_is_a_set_whatever_the_order_and_however_often(tmp_path: Path, on_disk: bool) -> None:
+    store = PartFiles(tmp_path, ["runs"]) if on_disk else InMemory()
+    points = Points(store, ["a", "b", "c"], 1)
+    points.add([1, 2], 4, 7, part(2, 4, 7))
+    assert points.missing(1, 6) == [(1, 4)]
+    assert points.missing(1, 9) == [(1, 4), (7, 10)]
+    assert points.missing(0, 2) == [(1, 3)]
+    with pytest.raises(InputError, match="the run of b with seed 1 is missing"):
+        points.rows("runs", ["seed"], 1, 6)
+    # Other processes have made some of it, too, and in other pieces.
+    points.add([2, 1], 1, 3, part(2, 1, 3))
+    points.add([1], 2, 6, part(1, 2, 6))
+    assert [points.missing(variant, 6) for variant in (0, 1, 2)] == [[(1, 7)], [], [(3, 4)]]
+    rows = points.rows("runs", ["variant", "seed", "name"], 1, 6)
+    assert list(rows) == ["seed", "name"]
+    assert rows["seed"].tolist() == [1, 1, 2, 2, 3, 4, 5, 6]
+    assert rows["name"].tolist() == [f"seed {seed}" for seed in rows["seed"]]
+    points.add([0], 1, 7, part(1, 1, 7))
+    points.add([2], 1, 7, part(1, 1, 7))
+    for size in (1, 5, 1000):
+        pieces = list(points.pieces("runs", [2, 6, 6], size))
+        assert len(pieces) == (1 if size == 1000 else len(pieces))
+        variant, seeds = (
+            np.concatenate([np.asarray(of[key]) for of in pieces]).tolist() for key in ("variant", "seed")
+        )
+        assert variant == [0] * 2 + [1] * 8 + [2] * 6
+        assert seeds == [1, 2, 1, 1, 2, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]
+    if on_disk:
+        assert PartFiles(tmp_path, ["runs", "ports"]).parts() == []
+        assert PartFiles(tmp_path, ["runs"], "100ms").parts() == []
+        (tmp_path / "torn.zip").write_bytes(b"PK")
+        with pytest.raises(InputError, match=r"--out: .*torn\.zip: not the runs that were stored: "):
+            points.missing(0, 1)
 
 
 def test_a_second_run_in_a_folder_is_refused_before_it_changes_anything(catnip: Run, tmp_path: Path) -> None:

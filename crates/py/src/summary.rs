@@ -69,20 +69,22 @@ fn summarize_tables<'py>(
     summaries.iter().map(|summary| summary_dict(py, summary)).collect()
 }
 
-/// Summarizes `variants` variants. `read(table, number)` returns the columns of variant `number` in a table and is called for each variant
-/// separately. The seeds must ascend. Returns a dict for each variant, with `groups` and `links` by name, and `hops`.
+/// Summarizes variants. `read(table, number)` returns the columns of variant `number` in a table and is called for each variant separately.
+/// `seeds` must ascend; each variant has the first of them, whose number `counts` lists by variant. Returns a dict for each variant, with `groups` and `links` by name, and `hops`.
 #[pyfunction]
 fn summarize<'py>(
     py: Python<'py>,
     read: Bound<'py, PyAny>,
-    variants: usize,
+    counts: Vec<usize>,
     seeds: Vec<u64>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let seeds = counts.into_iter().map(|count| seeds.get(..count)).collect::<Option<Vec<_>>>();
+    let seeds = seeds.ok_or_else(|| invalid("counts", "expected at most as many as there are seeds"))?;
     let read = |name: TableName, variant: usize| {
         let columns = read.call1((name.name(), variant))?.cast_into::<PyDict>()?;
         Ok::<_, PyErr>(Rows::all(table(name, &columns, false)?))
     };
-    summary::summarize(read, variants, &seeds)?.iter().map(|summary| summary_dict(py, summary)).collect()
+    summary::summarize(read, &seeds)?.iter().map(|summary| summary_dict(py, summary)).collect()
 }
 
 /// Returns the mean of the paired differences `ours` - `theirs` with its confidence interval. Pairs with NaN are omitted. Returns None if

@@ -44,8 +44,11 @@ class GroupSummary:
     """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     """Values by measure, one for each seed or block of seeds; the mean of these values is that in `means`."""
-    of_a_look: bool = False
-    """True if the intervals are those of one of several looks (`catnip.analysis.stopping`)."""
+    seeds: int = 0
+    """Number of seeds of the variant."""
+    confidence: float = 0.95
+    """Confidence of the intervals, higher if they are those of one of several looks
+    (`catnip.analysis.stopping`)."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -72,7 +75,7 @@ class GroupSummary:
             for key, one in less.items()
             if any(math.isnan(of.means[key].low) for of in (self, other) if key in of.means)
         }
-        return {key: widened(one) for key, one in less.items()} if self.of_a_look else less
+        return {key: widened(one, self.confidence) for key, one in less.items()}
 
     @property
     def main(self) -> str:
@@ -80,11 +83,11 @@ class GroupSummary:
         known = {**self.means, **({} if self.restricted_s is None else {"restricted_s": self.restricted_s})}
         return next(key for key in ("restricted_s", *_core.TRANSFER_TIMES, "goodput_mbps") if key in known)
 
-    def of_look(self) -> "GroupSummary":
+    def of_look(self, confidence: float) -> "GroupSummary":
         """Returns the summary with the confidence of one of several looks."""
-        means = {key: widened(one) for key, one in self.means.items()}
-        restricted_s = None if self.restricted_s is None else widened(self.restricted_s)
-        return replace(self, means=means, restricted_s=restricted_s, of_a_look=True)
+        means = {key: widened(one, confidence) for key, one in self.means.items()}
+        restricted_s = None if self.restricted_s is None else widened(self.restricted_s, confidence)
+        return replace(self, means=means, restricted_s=restricted_s, confidence=confidence)
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,11 @@ class Summary:
     hops: int
     """Packet-hops: number of links crossed, summed over all packets."""
 
-    def of_look(self) -> "Summary":
+    def of_look(self, confidence: float) -> "Summary":
         """Returns the summary with the confidence of one of several looks."""
-        groups = {name: group.of_look() for name, group in self.groups.items()}
+        groups = {name: group.of_look(confidence) for name, group in self.groups.items()}
         links = {
-            port: {key: widened(one) for key, one in measures.items()}
+            port: {key: widened(one, confidence) for key, one in measures.items()}
             for port, measures in self.links.items()
         }
         return replace(self, groups=groups, links=links)
@@ -121,7 +124,7 @@ def of_runs(
 ) -> dict[str, Summary]:
     """Executes all runs and returns the summary of each variant; keeps no tables. Raises InputError."""
     summaries = _core.summarize_runs(scenario, list(variants), list(seeds), threads, progress)
-    return _by_name(variants, summaries)
+    return _by_name(variants, summaries, [len(seeds)] * len(variants))
 
 
 def of_tables(
@@ -129,21 +132,31 @@ def of_tables(
 ) -> dict[str, Summary]:
     """Returns the summary of each variant from whole results tables, whose rows are ordered by variant."""
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
-    return _by_name(variants, _core.summarize_tables(needed, len(variants), list(seeds)))
+    summaries = _core.summarize_tables(needed, len(variants), list(seeds))
+    return _by_name(variants, summaries, [len(seeds)] * len(variants))
 
 
-def summarize(read: Read, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Summary]:
-    """Returns the summary of each variant. The seeds must ascend; `read` is called variant by variant."""
-    return _by_name(variants, _core.summarize(read, len(variants), list(seeds)))
+def summarize(
+    read: Read, variants: Sequence[str], seeds: Sequence[int], counts: Sequence[int] | None = None
+) -> dict[str, Summary]:
+    """Returns the summary of each variant. The seeds must ascend; `read` is called variant by variant.
+
+    With `counts`, each variant has the first of the seeds only, in this number.
+    """
+    numbers = [len(seeds)] * len(variants) if counts is None else list(counts)
+    return _by_name(variants, _core.summarize(read, numbers, list(seeds)), numbers)
 
 
-def _by_name(variants: Sequence[str], summaries: Sequence[Mapping[str, Any]]) -> dict[str, Summary]:
-    return {name: _summary(**of) for name, of in zip(variants, summaries, strict=True)}
+def _by_name(
+    variants: Sequence[str], summaries: Sequence[Mapping[str, Any]], counts: Sequence[int]
+) -> dict[str, Summary]:
+    numbered = zip(variants, summaries, counts, strict=True)
+    return {name: _summary(**of, seeds=count) for name, of, count in numbered}
 
 
-def _summary(groups: Mapping[str, Any], links: Mapping[str, Any], hops: int) -> Summary:
+def _summary(groups: Mapping[str, Any], links: Mapping[str, Any], hops: int, seeds: int) -> Summary:
     return Summary(
-        {name: _of_group(**of) for name, of in groups.items()},
+        {name: _of_group(**of, seeds=seeds) for name, of in groups.items()},
         {port: _intervals(link) for port, link in links.items()},
         hops,
     )

@@ -1,10 +1,10 @@
-"""Locks of folders with results: at most one process writes to a folder at a time."""
+"""Locks of folders with results: one process writes to a folder at a time, or several their shares."""
 
 import fcntl
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from catnip._core import InputError
@@ -25,6 +25,17 @@ def only_writer(folder: Path, option: str = "--out") -> Iterator[None]:
 
 
 @contextmanager
+def one_of_several_writers(folder: Path, option: str = "--out") -> Iterator[None]:
+    """Creates a folder if needed, and holds a share of its lock during the block.
+
+    Raises InputError if another process holds the lock alone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _held(folder / LOCK, f"{option}: {folder}", fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
 def only_writer_of(file: Path, option: str) -> Iterator[None]:
     """Holds the lock of a file, whose folder must exist, during the block.
 
@@ -40,8 +51,8 @@ def contents(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _held(lock: Path, of: str) -> Iterator[None]:
-    """Holds a lock during the block: a file that names its process.
+def _held(lock: Path, of: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Holds a lock during the block, alone or as one of several: a file that names a process.
 
     Network file systems lock files, but not all of them folders.
     """
@@ -49,7 +60,7 @@ def _held(lock: Path, of: str) -> Iterator[None]:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = _holder(os.pread(descriptor, 1000, 0))
                 raise InputError(f"{of}: {holder} writes there; wait for it, or choose another one") from None
@@ -61,8 +72,11 @@ def _held(lock: Path, of: str) -> Iterator[None]:
             try:
                 yield
             finally:
-                # The file is removed while it is locked, so that no process locks a removed file.
-                lock.unlink(missing_ok=True)
+                # The file is removed while it is locked, so that no process locks a removed file. Of several
+                # holders the last one removes it.
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    lock.unlink(missing_ok=True)
             return
         finally:
             os.close(descriptor)

@@ -71,6 +71,23 @@ class _FileOf(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _Shard(click.ParamType[tuple[int, int]]):
+    """Type of a share: its number and the number of shares, as in 3/10."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the two numbers."""
+        number, slash, shares = str(value).partition("/")
+        if not slash or not (number.isdecimal() and shares.isdecimal()):
+            self.fail(f"{value}: expected K/N, such as 3/10", param, ctx)
+        if not 1 <= int(number) <= int(shares) <= MOST_SHARES:
+            self.fail(f"{value}: expected K from 1 to N, and N up to {MOST_SHARES}", param, ctx)
+        return int(number), int(shares)
+
+
+MOST_SHARES = 10_000
+SHARD = _Shard()
 DRAWING = _FileOf(".svg")
 PAGE = _FileOf(".html", ".htm")
 MARKDOWN = _FileOf(".md")

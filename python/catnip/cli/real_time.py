@@ -259,6 +259,6 @@ def _print_results(
 ) -> None:
     summaries = summary.of_tables(tables, [variant], [seed])
     if as_json:
-        output.print_json({**document(scenario, [seed], summaries, {}), "certificate": certificate})
+        output.print_json({**document(scenario, [seed], summaries, {}, {}, {}), "certificate": certificate})
     else:
         print_summary(scenario.title, [seed], summaries)

@@ -1,7 +1,7 @@
 """Commands `catnip run` and `catnip list`."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import click
 from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, files, paths
-from catnip.base.locks import only_writer
 from catnip.base.verbosity import complain, note, warn
 from catnip.cli.options import (
     CAPTURE,
@@ -20,6 +19,7 @@ from catnip.cli.options import (
     PAGE,
     QLOG,
     SEED_COUNT,
+    SHARD,
     Changes,
     check_writable,
     common,
@@ -30,9 +30,8 @@ from catnip.cli.options import (
 from catnip.store.tables import SERIES, TABLES, USUAL
 
 if TYPE_CHECKING:
-    from catnip.analysis.stopping import Until
-    from catnip.analysis.summary import Read, Summary
-    from catnip.store.runs import Progress, RunStore
+    from catnip.analysis.summary import Summary
+    from catnip.cli.carried_out import Outcome, Plan
 
 
 @click.command(epilog="Example: catnip run catnip-e4 --seeds 5 --out build/catnip-e4")
@@ -66,7 +65,13 @@ if TYPE_CHECKING:
 @click.option(
     "--until",
     metavar="RULE",
-    help="Add seeds until the difference of --against is decided, or the means are within 5%.",
+    help="Add seeds to a variant until its mean is within 5%, or the difference of --against is decided.",
+)
+@click.option(
+    "--shard",
+    type=SHARD,
+    metavar="K/N",
+    help="Run share K of N, as one task of a job array; the last one to end writes the tables.",
 )
 @click.option("--report", type=PAGE, metavar="FILE.html", help="Report to write, with all results and plots.")
 @click.option(
@@ -99,6 +104,7 @@ def run(
     series: str | None,
     against: str | None,
     until: str | None,
+    shard: tuple[int, int] | None,
     report: Path | None,
     plot: Path | None,
     packets: Path | None,
@@ -117,23 +123,17 @@ def run(
 
     --out writes the tables runs, groups, transfers, pages, objects, connections, ports and datagrams as
     Parquet files, the tables with an option of their own, and manifest.json. The same command resumes an
-    interrupted run.
+    interrupted run. Several --shard at once, also on several machines, share a folder.
+
+    A RULE is `[MEASURE] [against BASE] X%` or `decided`, or `MEASURE against NUMBER`; the table [sweep] of a
+    scenario may set it, too.
 
     --packets writes a capture for Wireshark, and --qlog a log for qvis with one trace per connection. Both
     need a single variant, and log its run with --seed.
 
     Exits with 4 if no transfer finished, or no packet was sent.
     """
-    from catnip.base.progress import Progress  # noqa: PLC0415
-    from catnip.report import output  # noqa: PLC0415 -- help and bad options need none of these
-    from catnip.report.summary_tables import (  # noqa: PLC0415
-        bases,
-        document,
-        print_differences,
-        print_predictions,
-        print_summary,
-    )
-    from catnip.store import runs  # noqa: PLC0415 -- help and bad options need none of these
+    from catnip.cli import carried_out  # noqa: PLC0415 -- help and bad options need none of it
 
     requested = {name for name, flag in (("bursts", bursts), ("events", events)) if flag}
     requested |= set(SERIES) if series is not None else set()
@@ -151,37 +151,71 @@ def run(
     if logs:
         _check_logs(loaded, logs[0], chosen, seeds, packets, packets_at, qlog)
         seeds = 1
-    if against is not None:
-        bases(against, runs.axes_of(loaded, chosen), chosen)
-    numbers: Sequence[int] = range(seed, seed + (seeds or loaded.seeds))
-    rule = _rule(until, against)
+    plan = carried_out.planned(loaded, chosen, seeds, seed, until, against)
+    if shard is not None and (out is None or report or plot or logs):
+        raise click.UsageError("--shard: needs --out, and no other output")
     if dry_run:
-        _print_plan(loaded, chosen, numbers, sorted(written), as_json)
+        _print_plan(loaded, plan, sorted(written), as_json)
         return
     _check_outputs(out, report, plot)
     if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
         raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
 
-    with Progress(quiet=as_json) as progress, only_writer(out) if out is not None else nullcontext():
-        advance = progress.task(loaded.id)
-        numbers = _enough(loaded, chosen, numbers, threads, advance, rule, against)
-        summaries = _summarized(loaded, chosen, numbers, out, written, threads, series, advance)
-    summaries = {name: one.of_look() if rule else one for name, one in summaries.items()}
-    predicted = _predicted(loaded, chosen)
-    if as_json:
-        output.print_json(document(loaded, numbers, summaries, predicted, against))
-    else:
-        print_summary(loaded.title, numbers, summaries)
-        if against is not None:
-            print_differences(against, runs.axes_of(loaded, chosen), summaries)
-        print_predictions(summaries, predicted)
-        output.print_note(rule)
+    outcome = _outcome(plan, out, written, threads, series, shard, quiet=as_json)
+    if outcome is None:
+        from catnip.report import output  # noqa: PLC0415
+
+        output.print_share(shard, as_json)
+        return
+    _print(plan, outcome, as_json)
     # The results are printed whatever happens to the files.
     if report is not None or plot is not None:
-        _draw(loaded, numbers, summaries, against, report, plot)
+        _draw(plan, outcome, report, plot)
     if logs:
         _write_logs(loaded, chosen[0], seed, packets, packets_at, qlog)
-    _check_finished(loaded, summaries)
+    _check_finished(loaded, outcome.summaries)
+
+
+def _outcome(
+    plan: "Plan",
+    out: Path | None,
+    written: set[str],
+    threads: int,
+    series: str | None,
+    shard: tuple[int, int] | None,
+    *,
+    quiet: bool,
+) -> "Outcome | None":
+    """Executes the runs; returns None if those of other shares are missing."""
+    from catnip.base.progress import Progress  # noqa: PLC0415
+    from catnip.cli import carried_out  # noqa: PLC0415
+
+    with Progress(quiet=quiet) as progress:
+        advance = progress.task(plan.scenario.id)
+        if out is None:
+            return carried_out.in_memory(plan, threads, advance)
+        return carried_out.on_disk(plan, out, written, threads, series, shard, advance)
+
+
+def _print(plan: "Plan", outcome: "Outcome", as_json: bool) -> None:
+    from catnip.report import output  # noqa: PLC0415
+    from catnip.report.summary_tables import (  # noqa: PLC0415
+        document,
+        print_differences,
+        print_predictions,
+        print_summary,
+    )
+
+    scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
+    predicted = _predicted(scenario, plan.variants)
+    if as_json:
+        output.print_json(document(scenario, seeds, summaries, predicted, outcome.pairs, plan.base_of))
+        return
+    print_summary(scenario.title, seeds, summaries)
+    if plan.against is not None:
+        print_differences(plan.against, outcome.pairs)
+    print_predictions(summaries, predicted)
+    output.print_note(plan.told())
 
 
 def _predicted(scenario: Scenario, variants: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -222,70 +256,6 @@ def list_(seed: int, as_json: bool) -> None:
         output.print_table("Result tables (columns: docs/tables.md)", ("name", "rows"), described)
 
 
-def _summarized(
-    scenario: Scenario,
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    out: Path | None,
-    written: set[str],
-    threads: int,
-    series: str | None,
-    progress: "Progress",
-) -> "dict[str, Summary]":
-    """Runs all variants with all seeds, writes the tables if `out` is given, and returns the summaries."""
-    from catnip.analysis import summary  # noqa: PLC0415 -- help needs none of it
-
-    if out is None:
-        return summary.of_runs(scenario, variants, seeds, threads, progress)
-    from catnip.store import results  # noqa: PLC0415 -- needed for --out only
-
-    manifest = results.Manifest.of(scenario, variants, seeds, series=series)
-    needed = written | set(summary.TABLES)
-    with results.carried_out(out, scenario, manifest, needed, threads=threads, progress=progress) as stored:
-        summaries = summary.summarize(_reader(stored), variants, seeds)
-        stored.write(out, written)
-    note(f"wrote the tables to {out}")
-    return summaries
-
-
-def _rule(until: str | None, against: str | None) -> "Until | None":
-    """Returns the rule of --until; `decided` needs a variant to compare with."""
-    if until is None:
-        return None
-    from catnip.analysis.stopping import Until  # noqa: PLC0415 -- few runs need it
-
-    rule = Until.parse(until)
-    if rule.share is None and against is None:
-        raise click.UsageError("--until decided: needs --against")
-    return rule
-
-
-def _enough(
-    scenario: Scenario,
-    variants: Sequence[str],
-    first: Sequence[int],
-    threads: int,
-    progress: "Progress",
-    rule: "Until | None",
-    against: str | None,
-) -> Sequence[int]:
-    """Returns the seeds of the first look at which the rule holds, or of the last; `first` without a rule."""
-    if rule is None:
-        return first
-    from catnip.analysis import summary  # noqa: PLC0415 -- few runs need it
-    from catnip.analysis.stopping import BLOCKS  # noqa: PLC0415
-    from catnip.report.summary_tables import is_settled  # noqa: PLC0415
-    from catnip.store import runs  # noqa: PLC0415
-
-    for block in BLOCKS[:-1]:
-        seeds = list(range(first[0], first[0] + block * len(first)))
-        found = summary.of_runs(scenario, variants, seeds, threads, progress)
-        looked = {name: one.of_look() for name, one in found.items()}
-        if is_settled(rule, looked, against, runs.axes_of(scenario, variants)):
-            return seeds
-    return list(range(first[0], first[0] + BLOCKS[-1] * len(first)))
-
-
 def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> None:
     """Raises an error if an output cannot be written or needs a missing library."""
     if report is not None:
@@ -297,20 +267,14 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
         extras.need("--out", "pyarrow")
 
 
-def _draw(
-    scenario: Scenario,
-    seeds: Sequence[int],
-    summaries: "Mapping[str, Summary]",
-    against: str | None,
-    page: Path | None,
-    plot: Path | None,
-) -> None:
+def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None) -> None:
     """Writes the HTML report and the SVG plot of a run."""
     from catnip.base import provenance  # noqa: PLC0415 -- slow to load
     from catnip.report import run_page  # noqa: PLC0415 -- slow to load
     from catnip.report.model import RunOfScenario  # noqa: PLC0415
     from catnip.store import runs  # noqa: PLC0415 -- slow to load
 
+    scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
     axes = runs.axes_of(scenario, list(summaries))
     drawn = run_page.figures(scenario, seeds, summaries, axes)
     if page is not None:
@@ -320,9 +284,9 @@ def _draw(
         headline = (
             f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
         )
-        tables = run_page.tables(scenario, seeds, summaries, axes, against)
-        outcome = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
-        files.write(page, html.render_run(outcome, provenance.command_line(), provenance.commit()))
+        tables = run_page.tables(scenario, seeds, summaries, axes, plan.against, outcome.pairs)
+        shown = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
+        files.write(page, html.render_run(shown, provenance.command_line(), provenance.commit()))
     if plot is not None:
         if not drawn:
             raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
@@ -363,17 +327,10 @@ def _write_logs(
     note("wrote the logs")
 
 
-def _reader(keeper: "RunStore") -> "Read":
-    from catnip.analysis import summary  # noqa: PLC0415
-
-    return lambda table, variant: keeper.rows(table, summary.TABLES[table], variant)
-
-
-def _print_plan(
-    scenario: Scenario, variants: Sequence[str], seeds: Sequence[int], tables: Sequence[str], as_json: bool
-) -> None:
+def _print_plan(scenario: Scenario, plan: "Plan", tables: Sequence[str], as_json: bool) -> None:
     from catnip.report import output  # noqa: PLC0415
 
+    variants, seeds = plan.variants, plan.seeds([plan.looks[-1]])
     count = len(variants) * len(seeds)
     if as_json:
         head = {"scenario": scenario.id, "title": scenario.title, "runs": count}
@@ -382,13 +339,18 @@ def _print_plan(
     megabytes = max(scenario.overview(name)["memory_bytes"] for name in variants) / 2**20
     rows = [
         ("scenario", f"{scenario.id}: {scenario.title}"),
-        ("variants", ", ".join(variants)),
+        ("variants", _shortened(variants)),
         ("seeds", f"{seeds[0]} to {seeds[-1]}"),
-        ("runs", str(count)),
+        ("runs", f"{count}" if plan.rule is None else f"{len(variants) * plan.looks[0]} to {count}"),
         ("memory", f"at least {max(1, round(megabytes))} MB per thread, in addition to the summary"),
         ("tables", ", ".join(tables) or "none; --out writes them"),
     ]
     output.print_table("Planned runs", ("", ""), rows)
+
+
+def _shortened(names: Sequence[str], most: int = 20) -> str:
+    rest = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
 
 
 def _check_finished(scenario: Scenario, summaries: "Mapping[str, Summary]") -> None:

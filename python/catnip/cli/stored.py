@@ -99,7 +99,7 @@ def results(
         raise click.UsageError("--table: needs --export")
     from catnip import api  # noqa: PLC0415 -- help needs none of these
     from catnip.report import output, stored  # noqa: PLC0415
-    from catnip.report.summary_tables import print_differences, print_summary  # noqa: PLC0415
+    from catnip.report.summary_tables import pairs_of, print_differences, print_summary  # noqa: PLC0415
 
     read = api.read(folder)
     if export is not None:
@@ -113,7 +113,7 @@ def results(
         return
     print_summary(read.title, read.seeds, read.summary)
     if against is not None:
-        print_differences(against, read.axes, read.summary)
+        print_differences(against, pairs_of(against, read.axes, read.summary))
     if other is not None:
         stored.print_comparison(read, other, str(compare))
 

@@ -60,6 +60,15 @@ def print_note(about: object) -> None:
         click.echo(f"{plain(str(about))}\n")
 
 
+def print_share(shard: tuple[int, int] | None, as_json: bool) -> None:
+    """Prints that a share of the runs is there, and that others are not, or are being put together."""
+    number, shares = shard or (1, 1)
+    if as_json:
+        print_json({"share": [number, shares], "complete": False})
+    else:
+        click.echo(f"Share {number} of {shares} is done; there are no tables until all are.")
+
+
 def _width(cell: str) -> int:
     """Returns the number of terminal columns that a text takes."""
     if cell.isascii():

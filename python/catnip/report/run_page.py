@@ -12,6 +12,7 @@ from catnip.figures import lines
 from catnip.figures.lines import FEW, Line, Panel
 from catnip.report import summary_tables
 from catnip.report.model import Figure, Table
+from catnip.report.summary_tables import Pairs
 
 Summaries = Mapping[str, Summary]
 Axes = Mapping[str, Sequence[Any]]
@@ -47,14 +48,21 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
 
 
 def tables(
-    scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes, against: str | None
+    scenario: Scenario,
+    seeds: Sequence[int],
+    summaries: Summaries,
+    axes: Axes,
+    against: str | None,
+    pairs: Pairs | None = None,
 ) -> list[Table]:
     """Returns the summary tables of a run, with differences to `against` or, if None, the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
     base = against or (next(iter(summaries)) if several else None)
     tables = summary_tables.tables(scenario.title, seeds, summaries)
     if base is not None:
-        tables += list(summary_tables.differences(base, axes, summaries))
+        tables += list(
+            summary_tables.differences(base, pairs or summary_tables.pairs_of(base, axes, summaries))
+        )
     return [replace(table, title=_one_line(table.title)) for table in tables if table.rows]
 
 

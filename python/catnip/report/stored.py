@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def document(read: "Results", against: str | None, other: "Results | None") -> dict[str, Any]:
     """Returns the summary of stored results, their differences, and those to other results, for JSON."""
-    found = summary_tables.summaries_document(read.summary, read.axes, against)
+    base_of = {} if against is None else summary_tables.bases(against, read.axes, read.variants)
+    pairs = {} if against is None else summary_tables.pairs_of(against, read.axes, read.summary)
+    found = summary_tables.summaries_document(read.summary, pairs, base_of)
     head = {"title": read.title, "seeds": list(read.seeds), "axes": dict(read.axes), **found}
     if other is None:
         return head

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from catnip.modelling.accuracy import Nearby, Prediction
 
 Summaries: TypeAlias = Mapping[str, Summary]
+Pairs: TypeAlias = Mapping[str, tuple[Summary, Summary]]
+"""Summaries of variants and of what each is compared with, over the same seeds."""
 Axes: TypeAlias = Mapping[str, Sequence[Any]]
 Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
 """Predicted transfer times by variant and by the model's label."""
@@ -116,41 +118,53 @@ def bases(against: str, axes: Axes, variants: Sequence[str]) -> dict[str, str]:
     raise InputError(f"--against: {against!r} is none of {known}")
 
 
-def is_settled(rule: Until, summaries: Summaries, against: str | None, axes: Axes) -> bool:
-    """Returns true if the main measure of each group is narrow enough, or its differences are decided."""
-    if rule.share is not None:
-        groups = [group for one in summaries.values() for group in one.groups.values()]
-        return all(rule.is_narrow(_measure(group, group.main)) for group in groups)
-    assert against is not None
-    other = bases(against, axes, list(summaries))
-    pairs = [(summaries[name].groups, summaries[base].groups) for name, base in other.items()]
-    less = [
-        ours[name].less(theirs[name]).get(theirs[name].main)
-        for ours, theirs in pairs
-        for name in ours
-        if name in theirs
-    ]
-    return all(one is not None and (one.low > 0 or one.high < 0) for one in less)
+def is_settled(rule: Until, ours: Summary, theirs: Summary | None) -> bool:
+    """Returns true if a rule is satisfied for each traffic group of a variant that has the rule's measure.
+
+    `theirs` is the summary of the variant with which it is compared; None if it is compared with none.
+    """
+    found: list[bool] = []
+    for name, group in ours.groups.items():
+        if theirs is None:
+            key = rule.measure or group.main
+            value, of = _measure(group, key), None
+        elif name in theirs.groups:
+            key = rule.measure or theirs.groups[name].main
+            value, base = group.less(theirs.groups[name]).get(key), _measure(theirs.groups[name], key)
+            of = None if base is None else base.mean
+        else:
+            continue
+        if value is not None:
+            found.append(rule.is_satisfied(value, of))
+        elif rule.measure is None:
+            found.append(False)
+    return bool(found) and all(found)
 
 
-def _measure(group: GroupSummary, key: str) -> Interval:
-    return group.restricted_s if key == "restricted_s" and group.restricted_s else group.means[key]
+def _measure(group: GroupSummary, key: str) -> Interval | None:
+    return group.restricted_s if key == "restricted_s" else group.means.get(key)
 
 
-def print_differences(against: str, axes: Axes, summaries: Summaries) -> None:
-    """Prints the differences between each variant and its base (see `bases`), also in percent of the base."""
-    for table in differences(against, axes, summaries):
+def pairs_of(against: str, axes: Axes, summaries: Summaries) -> Pairs:
+    """Returns the summaries of each variant and of its base (see `bases`), which have the same seeds."""
+    return {
+        name: (summaries[name], summaries[base])
+        for name, base in bases(against, axes, list(summaries)).items()
+    }
+
+
+def print_differences(against: str, pairs: Pairs) -> None:
+    """Prints the differences between each variant and its base, also in percent of the base."""
+    for table in differences(against, pairs):
         print_one(table)
 
 
-def differences(against: str, axes: Axes, summaries: Summaries) -> Iterator[ReportTable]:
+def differences(against: str, pairs: Pairs) -> Iterator[ReportTable]:
     """Yields tables of the differences between variants and their bases, one table for each traffic group."""
-    other = bases(against, axes, list(summaries))
-    pairs = {name: (summaries[name], summaries[base]) for name, base in other.items()}
     yield from paired_differences(f"Difference to {against}, paired by seed", pairs)
 
 
-def paired_differences(title: str, pairs: Mapping[str, tuple[Summary, Summary]]) -> Iterator[ReportTable]:
+def paired_differences(title: str, pairs: Pairs) -> Iterator[ReportTable]:
     """Yields tables of the differences between two summaries of each name, one table for each group."""
     groups = dict.fromkeys(group for pair in pairs.values() for one in pair for group in one.groups)
     for group in groups:
@@ -216,9 +230,13 @@ def document(
     seeds: Sequence[int],
     summaries: Summaries,
     predicted: Predictions,
-    against: str | None = None,
+    pairs: Pairs,
+    base_of: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Returns the summaries, differences and predictions of a run by variant, for JSON."""
+    """Returns the summaries, differences and predictions of a run by variant, for JSON.
+
+    `pairs` has the summaries of variants and of their bases, which `base_of` names.
+    """
     axes = axes_of(scenario, list(summaries))
     trusted = {}
     if predicted:
@@ -234,7 +252,7 @@ def document(
         "version": __version__,
         "seeds": list(seeds),
         "axes": axes,
-        **summaries_document(summaries, axes, against),
+        **summaries_document(summaries, pairs, base_of),
         "models_s": {
             name: {label: one.time_s for label, one in row.items()} for name, row in predicted.items()
         },
@@ -242,14 +260,12 @@ def document(
     }
 
 
-def summaries_document(summaries: Summaries, axes: Axes, against: str | None) -> dict[str, Any]:
+def summaries_document(summaries: Summaries, pairs: Pairs, base_of: Mapping[str, str]) -> dict[str, Any]:
     """Returns the summaries of variants, and their differences, for JSON."""
-    other = bases(against, axes, list(summaries)) if against is not None else {}
     return {
         "variants": {name: _variant(one) for name, one in summaries.items()},
         "differences": {
-            name: {"to": base, "groups": differences_document(summaries[name], summaries[base])}
-            for name, base in other.items()
+            name: {"to": base_of[name], "groups": differences_document(*pair)} for name, pair in pairs.items()
         },
     }
 
@@ -291,6 +307,9 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     """Returns the table of a traffic group: a row per variant, and a column per measure of any variant."""
     keys = [key for key in MEASURES if any(_is_unusual(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
+    counts = [of.seeds for of in variants.values()]
+    if len(set(counts)) > 1:
+        before["seeds"] = [str(count) for count in counts]
     is_cut_short = any(of.is_cut_short for of in variants.values())
     if is_cut_short:
         before["finished"] = [f"{of.finished} of {of.started}" for of in variants.values()]

@@ -28,6 +28,28 @@ def to_arrow(table: CodedTable, variants: Sequence[str], axes: Mapping[str, Sequ
     return pa.table(list(columns.values()), pa.schema(fields))
 
 
+def packed(table: CodedTable) -> bytes:
+    """Returns the columns of a table as they are, as a file of Arrow."""
+    batch = pa.RecordBatch.from_arrays([_plain(column) for column in table.values()], list(table))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema, options=QUICKLY_PACKED) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpacked(data: bytes) -> CodedTable:
+    """Returns the columns of `packed`. Raises ArrowException."""
+    batch = pa.ipc.open_file(pa.py_buffer(data), options=IN_THIS_THREAD).get_batch(0)
+    return {name: _coded(array) for name, array in zip(batch.schema.names, batch.columns, strict=True)}
+
+
+def _coded(array: pa.Array) -> CodedColumn:
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary.to_pylist(), to_numpy(array.indices)
+    return to_numpy(array)
+
+
 def _levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
     """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
 
@@ -41,8 +63,10 @@ def _levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
 
 
 def _column(key: str, column: CodedColumn, variants: Sequence[str]) -> Any:
-    if key == "variant":
-        column = list(variants), np.asarray(column)
+    return _plain((list(variants), np.asarray(column)) if key == "variant" else column)
+
+
+def _plain(column: CodedColumn) -> Any:
     if isinstance(column, tuple):
         names, rows = column
         return pa.DictionaryArray.from_arrays(numbers(rows.astype(np.int32)), texts(names))

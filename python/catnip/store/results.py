@@ -24,15 +24,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from catnip._core import InputError, Scenario, __version__
 from catnip.base import provenance
-from catnip.store import arrow, runs
-from catnip.store.runs import Progress, Rows
-from catnip.store.tables import COLUMNS, TABLES, CodedTable, Column, Table
+from catnip.store import arrow
+from catnip.store.part_files import PartFiles
+from catnip.store.points import Points, Rows
+from catnip.store.runs import Progress, Request, Rule, all_seeds, axes_of, carry_out, settled
+from catnip.store.tables import COLUMNS, TABLES, Column, Table
 
 ROW_GROUP = 1 << 20
+PARTS = "points"
+"""Folder of the runs that are stored until all are there."""
+PIECE = 1 << 16
+"""Number of rows that are converted at once, at least."""
 CERTIFICATE = "certificate.json"
 """Name of the file with the requested and the actual behaviour of an emulation's links and hosts."""
 LONGEST_TEXT = 1 << 18
@@ -68,6 +73,8 @@ class Manifest:
     """
     series: str | None = None
     """Interval of time series; None if there are none."""
+    seed_counts: list[int] | None = None
+    """Number of seeds of each variant, which has the first of `seeds`; None if all have all seeds."""
     made: Mapping[str, Any] | None = None
     """Circumstances of the run, which differ between equal runs: command, host, libraries, duration."""
 
@@ -89,10 +96,10 @@ class Manifest:
             created_by=f"catnip {__version__}",
             scenario=scenario.id,
             title=scenario.title,
-            scenario_sha256=hashlib.sha256(scenario.text.encode()).hexdigest(),
+            scenario_sha256=_sha256(scenario.text),
             variants=list(variants),
             seeds=list(seeds),
-            axes=runs.axes_of(scenario, variants),
+            axes=axes_of(scenario, variants),
             created=created,
             commit=provenance.commit(),
             text=scenario.text,
@@ -100,6 +107,11 @@ class Manifest:
             files={name: _packed(contents) for name, contents in files.items()},
             series=series,
         )
+
+    def with_counts(self, counts: Sequence[int]) -> "Manifest":
+        """Returns the manifest of variants with these numbers of seeds."""
+        seeds = list(range(self.seeds[0], self.seeds[0] + max(counts)))
+        return replace(self, seeds=seeds, seed_counts=None if len(set(counts)) == 1 else list(counts))
 
     def rebuilt(self) -> Scenario:
         """Returns the scenario of the runs, from this manifest alone.
@@ -132,6 +144,10 @@ def _provenance(seconds: float) -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": libraries,
     }
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _packed(contents: bytes) -> dict[str, str]:
@@ -192,89 +208,37 @@ def write(
     _replace(folder, manifest, in_arrow, certificate)
 
 
-@contextmanager
-def carried_out(
-    folder: Path,
-    scenario: Scenario,
-    manifest: Manifest,
-    tables: Iterable[str],
-    *,
-    threads: int = 0,
-    progress: Progress | None = None,
-) -> Iterator["StoredRuns"]:
-    """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
-
-    After an interruption, the next call with the same manifest continues the runs; a call with another
-    manifest or version starts anew.
-    """
-    began_s = perf_counter()
-    check_folder(folder, manifest)
-    needed = sorted(set(tables))
-    parts = folder / "parts"
-    stored = StoredRuns(parts / _token(manifest, needed), manifest, began_s)
-    if not stored.parts.exists():
-        shutil.rmtree(parts, ignore_errors=True)
-        stored.parts.mkdir(parents=True)
-    runs.complete(
-        stored,
-        scenario,
-        manifest.variants,
-        manifest.seeds,
-        needed,
-        threads=threads,
-        every=manifest.series,
-        progress=progress,
-    )
-    yield stored
-    shutil.rmtree(parts)
-
-
-def _token(manifest: Manifest, tables: Sequence[str]) -> str:
-    known = json.dumps([asdict(manifest), tables])
-    return hashlib.sha256(known.encode()).hexdigest()
-
-
 @dataclass(frozen=True)
 class StoredRuns:
-    """Finished runs on disk: a folder for each range of consecutive runs, ordered by variant and seed."""
+    """Finished runs on disk: those of a manifest, each with the first of its seeds."""
 
-    parts: Path
+    points: Points
     manifest: Manifest
     began_s: float
+    """Begin of the run by the clock of `perf_counter`, s."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """Number of seeds of each variant."""
+        return self.manifest.seed_counts or [len(self.manifest.seeds)] * len(self.manifest.variants)
+
+    def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
+        """Returns columns of a table for the variant with this index, without the variant."""
+        return self.points.rows(table, columns, variant, self.counts[variant])
 
     def write(self, folder: Path, tables: Iterable[str]) -> None:
         """Writes one Parquet file per table and manifest.json to `folder`; replaces existing files."""
         manifest = self.manifest.with_provenance(perf_counter() - self.began_s)
         _replace(folder, manifest, {name: self._tables(name) for name in sorted(set(tables))})
 
-    def done(self) -> int:
-        """Returns the number of stored runs; implements `runs.RunStore`."""
-        return max((_range(part)[1] for part in self._folders()), default=0)
-
-    def store(self, tables: Mapping[str, CodedTable], variant: int, first: int, end: int) -> None:
-        """Stores the tables of some runs, or nothing if interrupted; implements `runs.RunStore`."""
-        new = self.parts / "new"
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir()
-        for name, table in tables.items():
-            shifted = {**table, "variant": np.asarray(table["variant"]) + np.uint64(variant)}
-            rows = arrow.to_arrow(shifted, self.manifest.variants, self.manifest.axes)
-            with (
-                arrow.named(new / f"{name}.arrow") as path,
-                path.open("wb") as file,
-                pa.ipc.new_file(file, rows.schema, options=arrow.QUICKLY_PACKED) as writer,
-            ):
-                writer.write_table(rows)
-        new.rename(self.parts / f"{first:012}-{end:012}")
-
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """Yields the table `name` of each stored batch of runs, in the order of the runs.
+        """Yields the table `name` in pieces, in the order of the runs.
 
-        Names are strings: each batch has its own list of distinct names, which must not show in a file.
+        Names are strings: each piece has its own list of distinct names, which must not show in a file.
         """
         same_in_all = {"variant", *self.manifest.axes}
-        for part in self._folders():
-            table = _read_arrow(part / f"{name}.arrow")
+        for piece in self.points.pieces(name, self.counts, PIECE):
+            table = arrow.to_arrow(piece, self.manifest.variants, self.manifest.axes)
             yield table.cast(
                 pa.schema(
                     field.with_type(pa.string())
@@ -284,38 +248,54 @@ class StoredRuns:
                 )
             )
 
-    def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns the columns of a table for one variant; implements `runs.RunStore`."""
-        each = len(self.manifest.seeds)
-        some = []
-        for part in self._folders():
-            first, end = _range(part)
-            if first < (variant + 1) * each and variant * each < end:
-                joined = _read_arrow(part / f"{table}.arrow").select(list(columns))
-                variants = arrow.to_numpy(joined["variant"].combine_chunks().indices)
-                some.append(joined.filter(arrow.numbers(variants == variant)))
-        joined = pa.concat_tables(some).unify_dictionaries()
-        return {key: _values(joined[key]) for key in columns if key != "variant"}
 
-    def _folders(self) -> list[Path]:
-        """Returns the folders in the order of the runs.
+def points_of(
+    folder: Path, scenario: Scenario, manifest: Manifest, tables: Iterable[str]
+) -> tuple[Points, PartFiles]:
+    """Returns the runs of a manifest that are stored in a folder of results, and the files that hold them.
 
-        Raises InputError if runs are missing or there twice.
-        """
-        folders = sorted(self.parts.glob("[0-9]*-[0-9]*"))
-        expected = 0
-        for folder in folders:
-            first, end = _range(folder)
-            if first != expected:
-                raise InputError(f"--out: {folder}: expected runs from {expected} on; remove {self.parts}")
-            expected = end
-        return folders
+    Raises InputError if the folder has other results.
+    """
+    check_folder(folder, manifest)
+    parts = PartFiles(folder / PARTS, sorted(set(tables)), manifest.series)
+    parts.folder.mkdir(parents=True, exist_ok=True)
+    id_of = dict(zip(scenario.variants, scenario.point_ids(), strict=True))
+    # The version does not tell commits apart.
+    ids = [_sha256(f"{id_of[name]} {manifest.commit}") for name in manifest.variants]
+    return Points(parts, ids, manifest.seeds[0]), parts
 
 
-def _range(part: Path) -> tuple[int, int]:
-    """Returns the first run of a stored batch, and the one after its last."""
-    first, end = part.name.split("-")
-    return int(first), int(end)
+@contextmanager
+def carried_out(
+    folder: Path,
+    scenario: Scenario,
+    manifest: Manifest,
+    tables: Iterable[str],
+    *,
+    threads: int = 0,
+    progress: Progress | None = None,
+    rule: Rule | None = None,
+    keeps: bool = False,
+) -> Iterator[StoredRuns]:
+    """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
+
+    After an interruption, the next call goes on with what is stored of the same runs. With a rule, variants
+    get seeds until it is satisfied, and those of the manifest are ignored but for the first. If `keeps`, what
+    is stored stays, so that a later plan need not run again what it has in common with this one.
+    """
+    began_s = perf_counter()
+    needed = sorted(set(tables))
+    points, parts = points_of(folder, scenario, manifest, needed)
+    parts.clean()
+    rule = rule or all_seeds(len(manifest.seeds))
+    request = Request(scenario, manifest.variants, needed, manifest.series, threads)
+    carry_out(points, request, range(len(manifest.variants)), rule, progress or (lambda *_: None))
+    counts = settled(points, len(manifest.variants), rule)
+    if counts is None:
+        raise InputError(f"--out: {parts.folder}: files were removed during the run")
+    yield StoredRuns(points, manifest.with_counts(counts), began_s)
+    if not keeps:
+        shutil.rmtree(parts.folder)
 
 
 def _replace(
@@ -402,30 +382,12 @@ def _read_parquet(path: Path) -> pa.Table:
         return pq.ParquetFile(file).read()
 
 
-def _read_arrow(path: Path) -> pa.Table:
-    """Returns a stored table. Raises InputError if it cannot be read, also for want of a thread."""
-    try:
-        with _opened(path) as file:
-            return pa.ipc.open_file(file, options=arrow.IN_THIS_THREAD).read_all()
-    except pa.ArrowException as error:
-        raise InputError(f"--out: {path}: {' '.join(str(error).split())}") from None
-
-
 def _opened(path: Path) -> pa.OSFile:
     """Opens a file with Arrow's own input, not Python's.
 
     Arrow's threads keep a Python file open beyond the read, and abort the process if it exits meanwhile.
     """
     return pa.OSFile(os.fsencode(path))
-
-
-def _values(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Returns an Arrow column as NumPy numbers, or as strings, each distinct one converted once."""
-    if not pa.types.is_string(column.type) and not pa.types.is_dictionary(column.type):
-        return arrow.to_numpy(column.combine_chunks())
-    encoded = column.combine_chunks().dictionary_encode()
-    names = np.asarray(encoded.dictionary.to_pylist(), dtype=str)
-    return names[arrow.to_numpy(encoded.indices)] if len(names) else np.zeros(0, dtype=str)
 
 
 def _from_arrow(table: pa.Table, variants: Sequence[str]) -> dict[str, Column]:

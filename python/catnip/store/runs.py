@@ -1,72 +1,165 @@
 """Execution of runs in batches whose tables are stored, so that an interrupted call can resume."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from catnip._core import Scenario
-from catnip.store.tables import CodedTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from catnip.store.points import Points
 
 Progress: TypeAlias = Callable[[int, int], None]
-Rows: TypeAlias = "dict[str, NDArray[Any]]"
 
 PART_S = 3.0
 """Approximate duration of a batch, s; an interruption loses at most one batch."""
+BLOCK = 16
+"""Largest number of consecutive variants of a share: their rows are read together later."""
 
 
-class RunStore(Protocol):
-    """Interface of a store for the tables of finished runs, which are ordered by variant and seed."""
+@dataclass(frozen=True)
+class Request:
+    """What runs have: the scenario, its variants, and the tables to fill."""
 
-    def done(self) -> int:
-        """Returns the number of runs whose tables are stored."""
-        ...
+    scenario: Scenario
+    variants: Sequence[str]
+    tables: Sequence[str]
+    series: str | None = None
+    """Interval of time series; None if there are none."""
+    threads: int = 0
 
-    def store(self, tables: Mapping[str, CodedTable], variant: int, first: int, end: int) -> None:
-        """Stores tables of the runs `first` to `end - 1`; `variant` is the index of their first variant."""
-        ...
 
-    def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
-        """Returns the columns of a stored table for the variant with this index."""
-        ...
+@dataclass(frozen=True)
+class Rule:
+    """When a variant has enough seeds."""
+
+    looks: Sequence[int]
+    """Numbers of seeds after which is looked, in ascending order."""
+    base_of: Mapping[int, int]
+    """Variant with which a variant is compared; it gets as many seeds as the one that needs most."""
+    is_settled: "Callable[[Points, int, int], bool]"
+    """Returns true if a variant, given by its index, is settled by its first seeds, given by their number.
+    The rows of these seeds are stored, those of its base, too."""
+    is_judged: Callable[[int], bool]
+    """Returns false for a variant that has enough seeds as soon as all others have."""
+
+
+def all_seeds(count: int) -> Rule:
+    """Returns the rule by which every variant gets `count` seeds."""
+    return Rule([count], {}, lambda *_: True, lambda _: True)
 
 
 def complete(
-    stored: RunStore,
-    scenario: Scenario,
-    variants: Sequence[str],
-    seeds: Sequence[int],
-    tables: Sequence[str],
-    *,
-    threads: int = 0,
-    every: str | None = None,
-    progress: Progress | None = None,
+    points: "Points",
+    request: Request,
+    counts: Mapping[int, int],
+    report: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Executes the runs that are not yet in `stored`, in batches; `every` is the interval of time series."""
-    total = len(variants) * len(seeds)
-    size = 4 * (threads or os.cpu_count() or 1)
-    while (done := stored.done()) < total:
-        variant, seed = divmod(done, len(seeds))
-        if seed == 0 and size >= len(seeds):
-            some, of = variants[variant : variant + size // len(seeds)], seeds
-        else:
-            some, of = variants[variant : variant + 1], seeds[seed : seed + size]
+    """Executes the runs that are not yet stored, in batches.
+
+    `counts` has the number of seeds of each variant, by its index. `report` receives the number of runs that
+    are done, those that were stored before included.
+    """
+    gaps = {variant: points.missing(variant, count) for variant, count in counts.items()}
+    missing = sum(end - first for of in gaps.values() for first, end in of)
+    done = sum(counts.values()) - missing
+    report(done)
+    size = 4 * (request.threads or os.cpu_count() or 1)
+    pending = [(variant, first, end) for variant, of in gaps.items() for first, end in of]
+    while pending:
+        variants, first, end = _batch(pending, size)
         began_s = perf_counter()
-        report = partial(_shifted, progress, done, total) if progress else None
-        results = scenario.run(list(some), list(of), list(tables), threads, report, every, coded=True)
-        stored.store(results, variant, done, done + len(some) * len(of))
+        tables = request.scenario.run(
+            [request.variants[variant] for variant in variants],
+            list(range(first, end)),
+            list(request.tables),
+            request.threads,
+            partial(_shifted, report, done),
+            request.series,
+            coded=True,
+        )
+        points.add(variants, first, end, tables)
+        done += len(variants) * (end - first)
         size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
+
+
+def carry_out(
+    points: "Points",
+    request: Request,
+    share: Sequence[int],
+    rule: Rule,
+    report: Callable[[int, int], None],
+) -> None:
+    """Executes the runs of a share of the variants until the rule is satisfied for each of them.
+
+    The rows of a base that another share has not yet stored are made here, too.
+    """
+
+    def fill(counts: Mapping[int, int], total: int) -> None:
+        complete(points, request, counts, lambda done: report(min(done, total), total))
+
+    active = list(share)
+    for look in rule.looks:
+        wanted = {variant: look for variant in active}
+        wanted |= {rule.base_of[variant]: look for variant in active if variant in rule.base_of}
+        fill(dict(sorted(wanted.items())), len(share) * look)
+        active = [
+            variant
+            for variant in active
+            if rule.is_judged(variant)
+            and not (look < rule.looks[-1] and rule.is_settled(points, variant, look))
+        ]
+
+
+def settled(points: "Points", variants: int, rule: Rule) -> list[int] | None:
+    """Returns the number of seeds that the rule gives each variant; None if runs are missing."""
+    counts = [rule.looks[0]] * variants
+    if any(points.missing(variant, rule.looks[0]) for variant in range(variants)):
+        return None
+    active = [variant for variant in range(variants) if rule.is_judged(variant)]
+    for look, following in zip(rule.looks, rule.looks[1:], strict=False):
+        active = [variant for variant in active if not rule.is_settled(points, variant, look)]
+        for variant in active:
+            for of in (variant, rule.base_of.get(variant, variant)):
+                counts[of] = following
+                if points.missing(of, following):
+                    return None
+    return counts
+
+
+def share_of(variants: int, number: int, shares: int) -> list[int]:
+    """Returns the variants of share `number`, from 1 to `shares`: blocks of consecutive ones, in turn."""
+    block = max(1, min(BLOCK, variants // (4 * shares)))
+    return [variant for variant in range(variants) if variant // block % shares == number - 1]
 
 
 def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]:
     """Returns the axes of some variants of a scenario: keys that vary, with a value for each variant."""
-    indices = [scenario.variants.index(name) for name in variants]
+    position = {name: index for index, name in enumerate(scenario.variants)}
+    indices = [position[name] for name in variants]
     return {key: [values[index] for index in indices] for key, values in scenario.axes.items()}
 
 
-def _shifted(progress: Progress, before: int, total: int, done: int, _of: int) -> None:
-    progress(before + done, total)
+def _batch(pending: list[tuple[int, int, int]], size: int) -> tuple[list[int], int, int]:
+    """Takes about `size` runs from the front: variants with the same seeds, or some seeds of one variant."""
+    variant, first, end = pending[0]
+    if end - first > size:
+        pending[0] = variant, first + size, end
+        return [variant], first, first + size
+    same = list(_same_seeds(pending, max(1, size // (end - first))))
+    del pending[: len(same)]
+    return same, first, end
+
+
+def _same_seeds(pending: Sequence[tuple[int, int, int]], most: int) -> Iterator[int]:
+    for variant, *seeds in pending[:most]:
+        if seeds != list(pending[0][1:]):
+            return
+        yield variant
+
+
+def _shifted(report: Callable[[int], None], before: int, done: int, _of: int) -> None:
+    report(before + done)

@@ -171,20 +171,21 @@ fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
 /// Summarizes each variant. The rows of the tables must be in the order of variants, and `seeds` in ascending order.
 pub fn summarize_tables(tables: &BTreeMap<TableName, Table>, variants: usize, seeds: &[u64]) -> Vec<Summary> {
     let read = |name, variant| Ok::<_, Infallible>(Rows::of_variant(&tables[&name], variant));
-    let Ok(summaries) = summarize(read, variants, seeds);
+    let Ok(summaries) = summarize(read, &vec![seeds; variants]);
     summaries
 }
 
-/// Summarizes each variant. `seeds` must be in ascending order. `read` returns the rows of a table that belong to the variant with a given
-/// index. Only the rows of one variant are in memory at a time.
+/// Summarizes each variant. `seeds` has the seeds of each, in ascending order. `read` returns the rows of a table that belong to the variant
+/// with a given index. Only the rows of one variant are in memory at a time.
 pub fn summarize<'a, E>(
     mut read: impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
-    variants: usize,
-    seeds: &[u64],
+    seeds: &[&[u64]],
 ) -> Result<Vec<Summary>, E> {
-    let horizons_s = horizons_s(&mut read, variants, seeds)?;
-    (0..variants)
-        .map(|variant| {
+    let horizons_s = horizons_s(&mut read, seeds)?;
+    seeds
+        .iter()
+        .enumerate()
+        .map(|(variant, seeds)| {
             let (groups, transfers) =
                 (read(TableName::GROUPS, variant)?, read(TableName::TRANSFERS, variant)?);
             let groups = of_groups(&groups, &transfers, seeds, &horizons_s);
@@ -200,11 +201,10 @@ pub fn summarize<'a, E>(
 /// are known, or the longest time of any transfer if all curves are known completely.
 fn horizons_s<'a, E>(
     read: &mut impl FnMut(TableName, usize) -> Result<Rows<'a>, E>,
-    variants: usize,
-    seeds: &[u64],
+    seeds: &[&[u64]],
 ) -> Result<BTreeMap<Arc<str>, f64>, E> {
     let mut censored: BTreeSet<Arc<str>> = BTreeSet::new();
-    for variant in 0..variants {
+    for variant in 0..seeds.len() {
         let groups = read(TableName::GROUPS, variant)?;
         let (started, finished) = (groups.integers("started"), groups.integers("finished"));
         let is_censored = |rows: &Vec<usize>| rows.iter().any(|&row| finished[row] < started[row]);
@@ -214,7 +214,8 @@ fn horizons_s<'a, E>(
     }
     let mut until_s: BTreeMap<Arc<str>, (f64, f64)> =
         censored.into_iter().map(|name| (name, (f64::INFINITY, 0.0))).collect();
-    for variant in 0..if until_s.is_empty() { 0 } else { variants } {
+    let censored = if until_s.is_empty() { &[] } else { seeds };
+    for (variant, seeds) in censored.iter().enumerate() {
         let transfers = read(TableName::TRANSFERS, variant)?;
         for (name, rows) in transfers.by_name("group") {
             if let Some((known_s, longest_s)) = until_s.get_mut(&name) {
