@@ -76,7 +76,7 @@ def read(folder: SomePath) -> "Results":
     """Reads results that `catnip run --out` or `Results.save` has written. Raises InputError."""
     manifest, tables = _results().read(Path(folder))
     head = manifest.title, manifest.variants, manifest.seeds, manifest.axes
-    return Results(*head, tables, series=manifest.series)
+    return Results(*head, tables, series=manifest.series, seed_counts=manifest.seed_counts)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -95,6 +95,8 @@ class Results:
     """Scenario of the runs; None if the results were read from a folder."""
     series: str | None = None
     """Interval of time series; None if there are none."""
+    seed_counts: Sequence[int] | None = None
+    """Number of seeds of each variant, which has the first of `seeds`; None if all have all seeds."""
 
     @cached_property
     def summary(self) -> dict[str, Summary]:
@@ -102,7 +104,7 @@ class Results:
         missing = ", ".join(name for name in summary.TABLES if name not in self.tables)
         if missing:
             raise InputError(f"tables: a summary also needs {missing}")
-        return summary.of_tables(self.tables, self.variants, self.seeds)
+        return summary.of_tables(self.tables, self.variants, self.seeds, self.seed_counts)
 
     def only(self, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Table]:
         """Returns the rows of some variants and seeds; their variants are indices into `variants`."""

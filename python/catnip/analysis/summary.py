@@ -1,8 +1,10 @@
 """Summary of any run: transfers by traffic group, and the load of the links."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from catnip import _core
@@ -128,10 +130,18 @@ def of_runs(
 
 
 def of_tables(
-    tables: Mapping[str, Table], variants: Sequence[str], seeds: Sequence[int]
+    tables: Mapping[str, Table],
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    counts: Sequence[int] | None = None,
 ) -> dict[str, Summary]:
-    """Returns the summary of each variant from whole results tables, whose rows are ordered by variant."""
+    """Returns the summary of each variant from whole results tables, whose rows are ordered by variant.
+
+    `counts` is as in `summarize`.
+    """
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
+    if counts is not None:
+        return summarize(partial(_rows_of, needed), variants, seeds, counts)
     summaries = _core.summarize_tables(needed, len(variants), list(seeds))
     return _by_name(variants, summaries, [len(seeds)] * len(variants))
 
@@ -145,6 +155,13 @@ def summarize(
     """
     numbers = [len(seeds)] * len(variants) if counts is None else list(counts)
     return _by_name(variants, _core.summarize(read, numbers, list(seeds)), numbers)
+
+
+def _rows_of(tables: Mapping[str, Table], name: str, variant: int) -> dict[str, Column]:
+    """Returns the rows of a variant in a table that is ordered by variant."""
+    columns = tables[name]
+    first, end = (bisect_left(columns["variant"], one) for one in (variant, variant + 1))
+    return {key: column[first:end] for key, column in columns.items() if key != "variant"}
 
 
 def _by_name(

@@ -1,6 +1,6 @@
 """Stored results as tables and as JSON: their summary, and what differs between two of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from catnip._core import InputError
@@ -43,14 +43,17 @@ def comparison(read: "Results", other: "Results", name: str) -> Iterator[Table]:
 def _both(read: "Results", other: "Results") -> Iterator[tuple[str, Summary, Summary]]:
     """Yields each variant that both have, with the summaries over the seeds that both have."""
     variants = [name for name in read.variants if name in other.variants]
-    seeds = [seed for seed in read.seeds if seed in other.seeds]
-    if not variants or not seeds:
-        what = "variant" if not variants else "seed"
+    seeds = {name: sorted(_seeds_of(read, name) & _seeds_of(other, name)) for name in variants}
+    if not any(seeds.values()):
+        what = "seed" if variants else "variant"
         raise InputError(f"--compare: the results have no {what} in common")
-    here, there = (_summaries(of, variants, seeds) for of in (read, other))
-    for name in variants:
-        yield name, here[name], there[name]
+    for name, common in seeds.items():
+        if common:
+            here, there = (summary.of_tables(of.only([name], common), [name], common) for of in (read, other))
+            yield name, here[name], there[name]
 
 
-def _summaries(of: "Results", variants: list[str], seeds: list[int]) -> Mapping[str, Summary]:
-    return summary.of_tables(of.only(variants, seeds), variants, seeds)
+def _seeds_of(results: "Results", variant: str) -> set[int]:
+    if results.seed_counts is None:
+        return set(results.seeds)
+    return set(results.seeds[: results.seed_counts[results.variants.index(variant)]])

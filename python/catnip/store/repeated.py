@@ -57,7 +57,8 @@ def compared(
     found = {name: Repeated(name, 0) for name in stored}
     for done, variant in enumerate(variants, 1):
         index = manifest.variants.index(variant)
-        again = scenario.run([variant], list(seeds), list(stored), threads, None, manifest.series)
+        of_variant = [seed for seed in manifest.seeds_of(index) if seed in seeds]
+        again = scenario.run([variant], of_variant, list(stored), threads, None, manifest.series)
         for name, table in stored.items():
             before = found[name]
             here = _rows(table, index, seeds)

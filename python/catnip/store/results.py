@@ -108,6 +108,10 @@ class Manifest:
             series=series,
         )
 
+    def seeds_of(self, variant: int) -> list[int]:
+        """Returns the seeds of the variant with this index."""
+        return self.seeds if self.seed_counts is None else self.seeds[: self.seed_counts[variant]]
+
     def with_counts(self, counts: Sequence[int]) -> "Manifest":
         """Returns the manifest of variants with these numbers of seeds."""
         seeds = list(range(self.seeds[0], self.seeds[0] + max(counts)))
