@@ -279,7 +279,7 @@ def test_what_is_stored_is_a_set_whatever_the_order_and_however_often(tmp_path: 
         assert PartFiles(tmp_path, ["runs"], "100ms").parts() == []
         (tmp_path / "torn.zip").write_bytes(b"PK")
         with pytest.raises(InputError, match=r"--out: .*torn\.zip: not the runs that were stored: "):
-            points.missing(0, 1)
+            points.look()
 
 
 def test_a_second_run_in_a_folder_is_refused_before_it_changes_anything(catnip: Run, tmp_path: Path) -> None:

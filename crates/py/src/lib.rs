@@ -166,6 +166,12 @@ impl PyScenario {
         (sweep.seeds(), sweep.until.as_deref(), sweep.against.as_deref())
     }
 
+    /// True if the scenario has a table [sweep].
+    #[getter]
+    fn is_plan(&self) -> bool {
+        self.0.sweep.is_there
+    }
+
     /// Returns true if a variant has transfers that end, so that there are times to compare.
     fn has_transfers(&self, variant: &str) -> PyResult<bool> {
         self.0.emulation(variant).map(Plan::has_transfers).map_err(input_error)

@@ -175,7 +175,7 @@ def on_disk(
     with only_writer(folder) if shard is None else _if_free(folder) as is_busy:
         if is_busy:
             return None
-        keeps = shard is not None or plan.scenario.sweep != (None, None, None)
+        keeps = shard is not None or plan.scenario.is_plan
         with results.carried_out(
             folder,
             plan.scenario,

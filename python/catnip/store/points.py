@@ -80,10 +80,10 @@ class Span:
     def rows(self, table: CodedTable) -> slice:
         """Returns where the rows are in a table of the part; only one point may have a part of the seeds."""
         variant, seed = np.asarray(table["variant"]), np.asarray(table["seed"])
-        low, high = np.searchsorted(variant, (self.points.start, self.points.stop))
+        low, high = _between(variant, self.points.start, self.points.stop)
         if (self.first, self.end) != (self.part.first, self.part.end):
-            low, high = low + np.searchsorted(seed[low:high], (self.first, self.end))
-        return slice(int(low), int(high))
+            low, high = (low + at for at in _between(seed[low:high], self.first, self.end))
+        return slice(low, high)
 
 
 class Points:
@@ -96,6 +96,18 @@ class Points:
         self._store, self.ids, self.first_seed = store, ids, first_seed
         self._seen = 0
         self._of: dict[str, list[Part]] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Takes note of the parts that this process or another has added. Raises InputError."""
+        parts = self._store.parts()
+        for part in parts[self._seen :]:
+            for point in part.points:
+                here = self._of.setdefault(point, [])
+                here.append(part)
+                # Of two with the same first seed, the longer one comes first.
+                here.sort(key=lambda part: (part.first, -part.end))
+        self._seen = len(parts)
 
     def missing(self, variant: int, count: int) -> list[tuple[int, int]]:
         """Returns the ranges of the first `count` seeds of a variant that no part has, as begin and end."""
@@ -111,6 +123,7 @@ class Points:
     def add(self, variants: Sequence[int], first: int, end: int, tables: Mapping[str, CodedTable]) -> None:
         """Stores tables of variants with consecutive seeds; `variant` there are indices into `variants`."""
         self._store.add([self.ids[variant] for variant in variants], first, end, tables)
+        self.look()
 
     def rows(self, table: str, columns: Sequence[str], variant: int, count: int) -> Rows:
         """Returns columns of a table for a variant and its first `count` seeds, without the variant."""
@@ -178,7 +191,6 @@ class Points:
 
     def _covering(self, variant: int, count: int) -> Iterator[tuple[Part, int, int]]:
         """Yields parts with a variant's first `count` seeds, each with the seeds to take of it, in order."""
-        self._look()
         at, last = self.first_seed, self.first_seed + count
         for part in self._of.get(self.ids[variant], ()):
             if at < part.end and part.first < last:
@@ -186,22 +198,19 @@ class Points:
                 yield part, first, end
                 at = end
 
-    def _look(self) -> None:
-        """Takes note of new parts. Of two with the same seeds, the longer one comes first."""
-        parts = self._store.parts()
-        for part in parts[self._seen :]:
-            for point in part.points:
-                here = self._of.setdefault(point, [])
-                here.append(part)
-                here.sort(key=lambda part: (part.first, -part.end))
-        self._seen = len(parts)
-
 
 def joined(tables: Sequence[CodedTable]) -> CodedTable:
     """Returns the rows of tables with the same columns as one table."""
     if len(tables) == 1:
         return tables[0]
     return {key: _concatenated([table[key] for table in tables]) for key in tables[0]}
+
+
+def _between(values: "NDArray[Any]", first: int, end: int) -> tuple[int, int]:
+    """Returns where the values from `first` to less than `end` are in an ascending array."""
+    # Bounds of another type would have the whole array converted.
+    low, high = np.searchsorted(values, np.array((first, end), values.dtype))
+    return int(low), int(high)
 
 
 def _concatenated(columns: Sequence[CodedColumn]) -> CodedColumn:

@@ -63,6 +63,7 @@ def complete(
     `counts` has the number of seeds of each variant, by its index. `report` receives the number of runs that
     are done, those that were stored before included.
     """
+    points.look()
     gaps = {variant: points.missing(variant, count) for variant, count in counts.items()}
     missing = sum(end - first for of in gaps.values() for first, end in of)
     done = sum(counts.values()) - missing
@@ -116,6 +117,7 @@ def carry_out(
 
 def settled(points: "Points", variants: int, rule: Rule) -> list[int] | None:
     """Returns the number of seeds that the rule gives each variant; None if runs are missing."""
+    points.look()
     counts = [rule.looks[0]] * variants
     if any(points.missing(variant, rule.looks[0]) for variant in range(variants)):
         return None

@@ -35,6 +35,9 @@ pub struct Sweep {
     #[serde(default)]
     #[schemars(with = "String", example = &"sobol", extend("x-default" = "`latin-hypercube`"))]
     design: Design,
+    /// True if the scenario has the table.
+    #[serde(skip)]
+    pub is_there: bool,
 }
 
 impl Sweep {
@@ -48,7 +51,7 @@ impl Sweep {
         })?;
         match read.samples {
             Some(0) => Err(InputError::new(file, "sweep.samples", "0: at least one value is needed")),
-            _ => Ok(read),
+            _ => Ok(Self { is_there: true, ..read }),
         }
     }
 
