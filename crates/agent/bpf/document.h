@@ -52,6 +52,13 @@ struct {
 	__type(value, struct piece);
 } pieces SEC(".maps");
 
+/* What a step of the parser has found. */
+struct step {
+	u64 body;
+	u32 read;
+	u32 is_over;
+};
+
 struct reading {
 	struct __sk_buff *skb;
 	struct flow *flow;
@@ -59,20 +66,32 @@ struct reading {
 	u64 at, from, until; /* stream offsets of the next byte, the first byte in the packet, and the end of the packet */
 	u32 offset;          /* position of the first byte in the packet */
 	u32 pieces;          /* remaining reads */
-	u64 body;
-	bool is_over;
+	struct step step;
 };
+
+/* Reads some bytes of a header. The verifier checks functions like this one, which are not static, once, and not for each way that leads to
+ * them. */
+__noinline int read_some_of(struct http_head *head, struct piece *piece, struct step *step)
+{
+	if (!head || !piece || !step)
+		return 0;
+	u32 from = piece->read;
+	if (from >= PIECE || from >= piece->len)
+		return 0;
+	bool is_over = false;
+	step->read = http_step(head, piece->bytes + from, piece->len - from, &is_over, &step->body);
+	step->is_over = is_over;
+	return 0;
+}
 
 static long read_some(u32 index, struct reading *reading)
 {
-	struct piece *piece = reading->piece;
-	u32 from = piece->read;
-	if (from >= PIECE || from >= piece->len)
-		return 1;
-	u32 read = http_step(&reading->flow->head, piece->bytes + from, piece->len - from, &reading->is_over, &reading->body);
-	piece->read = from + read;
-	reading->at += read;
-	return reading->is_over;
+	struct step *step = &reading->step;
+	step->read = 0;
+	read_some_of(&reading->flow->head, reading->piece, step);
+	reading->piece->read += step->read;
+	reading->at += step->read;
+	return step->is_over != 0 || step->read == 0;
 }
 
 static long read_piece(u32 index, struct reading *reading)
@@ -85,15 +104,15 @@ static long read_piece(u32 index, struct reading *reading)
 		return 1;
 	if (reading->pieces == 0 || bpf_skb_load_bytes(reading->skb, offset, reading->piece->bytes, len) < 0) {
 		http_lose(&reading->flow->head);
-		reading->is_over = true;
-		reading->body = HTTP_NONE;
+		reading->step.is_over = true;
+		reading->step.body = HTTP_NONE;
 		return 1;
 	}
 	reading->pieces--;
 	reading->piece->read = 0;
 	reading->piece->len = len;
 	bpf_loop(len, read_some, reading, 0);
-	return reading->is_over;
+	return reading->step.is_over != 0;
 }
 
 /* Reads the header of a response. Starts the next document if the response ends in the packet; otherwise returns 1 to end the loop. */
@@ -101,11 +120,12 @@ static long read_response(u32 index, struct reading *reading)
 {
 	struct flow *flow = reading->flow;
 	if (!flow->head.is_over) {
-		reading->is_over = false;
+		reading->step.is_over = false;
 		bpf_loop(PIECES, read_piece, reading, 0);
-		if (!reading->is_over)
+		if (!reading->step.is_over)
 			return 1;
-		flow->end = reading->body > U64_MAX / 2 ? SPM_UNKNOWN : reading->at + reading->body;
+		u64 body = reading->step.body;
+		flow->end = body > U64_MAX / 2 ? SPM_UNKNOWN : reading->at + body;
 	}
 	if (flow->end >= reading->until)
 		return 1;
@@ -133,8 +153,10 @@ struct data {
 };
 
 /* Slow path of track_new_data, for packets in which a document may begin or end. */
-static __noinline bool track_boundary(struct __sk_buff *skb, struct flow *flow, const struct data *data)
+__noinline bool track_boundary(struct __sk_buff *skb, struct flow *flow, const struct data *data)
 {
+	if (!flow || !data)
+		return false;
 	u64 from = data->from, until = data->until;
 	u32 rcv_nxt = data->rcv_nxt;
 	bool is_after_request = !flow->has_sent || rcv_nxt != flow->rcv_nxt;

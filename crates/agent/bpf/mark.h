@@ -100,7 +100,7 @@ static __always_inline void write_codepoint(struct __sk_buff *skb, u32 l2, u8 co
 /* User whose limits a socket has, plus 1; 0 if it is not known, because no process has the socket: not yet, or no longer. It is the user who
  * made the file of the socket, whose owner may have been changed. The users of a user namespace count as the one who has made the namespace,
  * who may have many. Sockets of the kernel have no file, or not yet. */
-static __noinline u64 user_of(struct __sk_buff *skb)
+__noinline u64 user_of(struct __sk_buff *skb)
 {
 	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
 	u32 uid = bpf_get_socket_uid(skb);
@@ -299,7 +299,7 @@ static inline bool is_ours(u32 codepoint)
 }
 
 /* Leaves a packet unmarked. Removes a mark that a local process has set if the configuration requires this. */
-static __noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
+__noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool is_local)
 {
 	bool is_removed = is_local && config.removes_app_marks && is_ours(dscp);
 	if (is_removed)
@@ -309,7 +309,7 @@ static __noinline int pass_unmarked(struct __sk_buff *skb, u32 l2, u8 dscp, bool
 }
 
 /* Interface index of the device to which the packet is routed: this one, or one above it, such as a VLAN of it. 0 if it is not known. */
-static __noinline u32 routed_to(struct __sk_buff *skb)
+__noinline u32 routed_to(struct __sk_buff *skb)
 {
 	struct sk_buff *kern_skb = bpf_cast_to_kern_ctx(skb);
 	u64 address = kern_skb->_skb_refdst & ~1ULL;
