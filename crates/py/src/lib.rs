@@ -166,7 +166,7 @@ impl PyScenario {
         (sweep.seeds(), sweep.until.as_deref(), sweep.against.as_deref())
     }
 
-    /// True if the scenario has a table [sweep].
+    /// True if the scenario has a table `[sweep]`.
     #[getter]
     fn is_plan(&self) -> bool {
         self.0.sweep.is_there
