@@ -19,8 +19,9 @@ import numpy as np
 
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
+from catnip.analysis.interval import Interval
 from catnip.analysis.summary import Summary
-from catnip.base import paths
+from catnip.base import extras, files, paths
 from catnip.base.programs import program
 from catnip.report import model, summary_tables
 from catnip.store import runs
@@ -39,6 +40,7 @@ SomePath: TypeAlias = str | os.PathLike[str]
 def run(
     scenario: SomePath | Mapping[str, Any] | Scenario,
     *,
+    set: Mapping[str, Any] | None = None,
     seeds: SupportsIndex | Sequence[int] | None = None,
     variants: Sequence[str] | None = None,
     tables: Sequence[str] = USUAL,
@@ -47,19 +49,20 @@ def run(
 ) -> "Results":
     """Runs a scenario: a file, a name or id that `catnip list` shows, or a dict with the keys of a file.
 
-    `seeds` is the number of runs of each variant, with seeds from 1 on, or the seeds themselves; the default
-    is the number in the scenario. `variants` selects variants. `series` is an interval such as 100ms and adds
-    the tables link_series and connection_series. Raises InputError; warns of keys that have no effect.
+    `set` changes keys in all variants, as in {"link.line.rate": "2Mbit"}. `seeds` is the number of runs of
+    each variant, with seeds from 1 on, or the seeds themselves; the default is the number in the scenario.
+    `variants` selects variants. `series` is an interval such as 100ms and adds the tables link_series and
+    connection_series. Raises InputError; warns of keys that have no effect.
 
     >>> import catnip
     >>> results = catnip.run("hysteresis-priority", seeds=3)
     >>> results.summary["CATNIP / loss=priority:high=0,low=0.1"].groups["document"].finished
     3
     """
-    loaded = _scenario(scenario)
+    loaded = _scenario(scenario, _changes(set))
     for warning in loaded.warnings:
         warnings.warn(warning, stacklevel=2)
-    chosen = list(loaded.variants if variants is None else variants)
+    chosen = list(loaded.variants if variants is None else _names("variants", variants))
     for name in chosen:
         if name not in loaded.variants:
             raise InputError(f"variants: {name!r} is not one of {', '.join(loaded.variants)}")
@@ -67,7 +70,7 @@ def run(
     threads = _whole("threads", threads, 4096)
     if not isinstance(series, str | None):
         raise InputError(f"series: {series!r}: expected an interval such as '100ms'")
-    requested = {*tables, *summary.TABLES, *(SERIES if series else ())}
+    requested = {*_names("tables", tables), *summary.TABLES, *(SERIES if series else ())}
     filled = loaded.run(chosen, numbers, sorted(requested), threads, None, series)
     return Results(loaded.title, chosen, numbers, runs.axes_of(loaded, chosen), filled, loaded, series)
 
@@ -105,6 +108,35 @@ class Results:
         if missing:
             raise InputError(f"tables: a summary also needs {missing}")
         return summary.of_tables(self.tables, self.variants, self.seeds, self.seed_counts)
+
+    def differences(self, against: str) -> dict[str, dict[str, dict[str, Interval]]]:
+        """Returns what differs between variants, paired by seed: by variant, group and measure.
+
+        Each variant is compared with the variant `against`, or, with the value of an axis as in
+        `queue=drop-tail:10`, with the variant that differs from it in this value only. Raises InputError.
+        """
+        pairs = summary_tables.pairs_of(against, self.axes, self.summary)
+        return {
+            name: {
+                group: of.less(base.groups[group])
+                for group, of in ours.groups.items()
+                if group in base.groups
+            }
+            for name, (ours, base) in pairs.items()
+        }
+
+    def report(self, file: SomePath, against: str | None = None) -> None:
+        """Writes an HTML report with all results and plots, as `catnip run --report`.
+
+        Raises InputError, also if the library that draws is missing.
+        """
+        extras.need("report", "jinja2", "matplotlib")
+        if self.scenario is None:
+            raise InputError("report: these results were read from a folder, which has no scenario to show")
+        from catnip.report import run_page  # noqa: PLC0415 -- requires the library that draws
+
+        drawn = run_page.figures(self.scenario, self.seeds, self.summary, self.axes)
+        files.write(Path(file), run_page.page(self.scenario, self.seeds, self.summary, drawn, against))
 
     def only(self, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Table]:
         """Returns the rows of some variants and seeds; their variants are indices into `variants`."""
@@ -197,9 +229,49 @@ def _whole(key: str, value: Any, greatest: int) -> int:
     return number
 
 
-def _scenario(source: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
+def _names(key: str, names: Any) -> list[str]:
+    """Returns a list of names; raises InputError for anything else, a single text included."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"{key}: {names!r}: expected a list of names")
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise InputError(f"{key}: {name!r}: expected a name")
+    if not listed:
+        raise InputError(f"{key}: expected at least one")
+    return listed
+
+
+def _changes(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Returns keys and values as `--set` takes them: texts as they are, other values as in TOML."""
+    if changes is None:
+        return []
+    if not isinstance(changes, Mapping):
+        raise InputError(f"set: {changes!r}: expected a dict of keys and values")
+    import tomli_w  # noqa: PLC0415 -- few runs need it
+
+    written = []
+    for key, value in changes.items():
+        if not isinstance(key, str):
+            raise InputError(f"set: {key!r}: expected the path of a key, such as 'link.line.rate'")
+        try:
+            text = (
+                value
+                if isinstance(value, str)
+                else tomli_w.dumps({"value": value}).partition("= ")[2].strip()
+            )
+        except TypeError as error:
+            raise InputError(f"set: {key}: {error}") from None
+        written.append((key, text))
+    return written
+
+
+def _scenario(source: SomePath | Mapping[str, Any] | Scenario, changes: list[tuple[str, str]]) -> Scenario:
     if isinstance(source, Scenario):
-        return source
+        if not changes:
+            return source
+        path, text, before, files = source.bundle()
+        return Scenario.from_bundle(path, text, [*before, *changes], files)
     if isinstance(source, Mapping):
         import tomli_w  # noqa: PLC0415 -- needed only for a dict
 
@@ -207,10 +279,10 @@ def _scenario(source: SomePath | Mapping[str, Any] | Scenario) -> Scenario:
             text = tomli_w.dumps(source)
         except TypeError as error:
             raise InputError(f"scenario: {error}") from None
-        return Scenario.parse("scenario", text)
+        return Scenario.parse("scenario", text, changes)
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"scenario: {source!r}: expected a file, a name, a dict or a Scenario")
-    return paths.scenario(os.fspath(source))
+    return paths.scenario(os.fspath(source), changes)
 
 
 class Link:

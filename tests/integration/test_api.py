@@ -188,3 +188,49 @@ def test_tables_come_as_arrays_of_equal_length() -> None:
 def run_(catnip: Run) -> Run:
     """Returns the runner of the command line; its usual name, `catnip`, is the package in this module."""
     return catnip
+
+
+def test_keys_are_set_as_on_the_command_line() -> None:
+    changes = {"link.pipe.delay": "30ms", "traffic.document.count": 2, "seeds": 3}
+    shown = catnip.run(PIPE, set={"link.pipe.delay": "30ms", "seeds": 3})
+    assert shown.seeds == [1, 2, 3] and shown.scenario is not None
+    assert "# Set: link.pipe.delay = 30ms\n# Set: seeds = 3\n" in shown.scenario.text
+    again = catnip.run(shown.scenario, set={"link.pipe.rate": "1Mbit"})
+    assert again.scenario is not None and again.scenario.text.startswith("# Set: link.pipe.delay = 30ms\n")
+    for key, changed in shown.tables["connections"].items():
+        assert len(changed) == len(again.tables["connections"][key])
+    with pytest.raises(InputError, match=r"traffic\.document\.count: unknown"):
+        catnip.run(PIPE, set=changes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"set": [("seeds", 3)]}, "set: [('seeds', 3)]: expected a dict of keys and values"),
+        ({"set": {3: "seeds"}}, "set: 3: expected the path of a key, such as 'link.line.rate'"),
+        ({"set": {"seeds": object}}, "set: seeds: "),
+        ({"variants": "queue=drop-tail:5"}, "variants: 'queue=drop-tail:5': expected a list of names"),
+        ({"variants": []}, "variants: expected at least one"),
+        ({"variants": [3]}, "variants: 3: expected a name"),
+        ({"variants": 3}, "variants: 3: expected a list of names"),
+        ({"tables": "pages"}, "tables: 'pages': expected a list of names"),
+        ({"tables": [None]}, "tables: None: expected a name"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_one_line(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as refused:
+        catnip.run(PIPE, **arguments)
+    assert str(refused.value).startswith(told) and "\n" not in str(refused.value)
+
+
+def test_differences_and_the_report_are_those_of_the_command_line(tmp_path: Path) -> None:
+    results = catnip.run(PIPE, seeds=4)
+    less = results.differences("queue=drop-tail:5")
+    assert list(less) == ["queue=drop-tail:20"]
+    groups = [results.summary[name].groups["document"] for name in results.variants]
+    assert less["queue=drop-tail:20"]["document"] == groups[1].less(groups[0])
+    results.report(tmp_path / "report.html", against="queue=drop-tail:5")
+    page = (tmp_path / "report.html").read_text()
+    assert "Difference to queue=drop-tail:5" in page and "<svg" in page
+    with pytest.raises(InputError, match=r"^--against: 'queue=red' is none of "):
+        results.differences("queue=red")

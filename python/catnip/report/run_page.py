@@ -8,11 +8,13 @@ import numpy as np
 
 from catnip._core import Scenario
 from catnip.analysis.summary import GroupSummary, Summary
+from catnip.base import provenance
 from catnip.figures import lines
 from catnip.figures.lines import FEW, Line, Panel
 from catnip.report import summary_tables
-from catnip.report.model import Figure, Table
+from catnip.report.model import Figure, RunOfScenario, Table
 from catnip.report.summary_tables import Pairs
+from catnip.store.runs import axes_of
 
 Summaries = Mapping[str, Summary]
 Axes = Mapping[str, Sequence[Any]]
@@ -45,6 +47,25 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
         drawn = lines.panels(title, sweep[:MAX_PANELS])
         figures.append(Figure("axis", f"Results by {_along(axes)}", caption, drawn, seeds=seeds))
     return figures
+
+
+def page(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    summaries: Summaries,
+    drawn: Sequence[Figure],
+    against: str | None,
+    pairs: Pairs | None = None,
+) -> str:
+    """Returns the HTML report of a run, with the figures `drawn`."""
+    from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
+
+    axes = axes_of(scenario, list(summaries))
+    finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
+    headline = f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
+    shown = tables(scenario, seeds, summaries, axes, against, pairs)
+    run = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds)
+    return html.render_run(run, provenance.command_line(), provenance.commit())
 
 
 def tables(
