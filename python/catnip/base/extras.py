@@ -1,4 +1,4 @@
-"""Optional libraries, which a plain install leaves out: drawing, reports, Parquet tables, replay of sites."""
+"""Optional libraries, which a plain install leaves out: for drawing, reports, Parquet, replay, clusters."""
 
 from importlib.util import find_spec
 
@@ -9,6 +9,7 @@ EXTRAS = {
     "certifi": "replay",
     "cryptography": "replay",
     "dns": "replay",
+    "distributed": "dask",
     "h11": "replay",
     "jinja2": "report",
     "matplotlib": "plot",

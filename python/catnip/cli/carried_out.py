@@ -129,9 +129,9 @@ def planned(
     return plan
 
 
-def in_memory(plan: Plan, threads: int, progress: runs.Progress) -> Outcome:
+def in_memory(plan: Plan, threads: int, executor: runs.Executor | None, progress: runs.Progress) -> Outcome:
     """Executes all runs and keeps their summaries only. Raises InputError."""
-    if plan.rule is None:
+    if plan.rule is None and executor is None:
         seeds = list(plan.seeds(plan.looks))
         summaries = summary.of_runs(plan.scenario, plan.variants, seeds, threads, progress)
         return _outcome(plan, summaries, [plan.looks[0]] * len(plan.variants))
@@ -140,7 +140,7 @@ def in_memory(plan: Plan, threads: int, progress: runs.Progress) -> Outcome:
     points = Points(InMemory(), plan.variants, plan.first_seed)
     request = Request(plan.scenario, plan.variants, list(summary.TABLES), None, threads)
     rule, everything = plan.stopping(), range(len(plan.variants))
-    runs.carry_out(points, request, everything, rule, progress)
+    runs.carry_out(points, request, everything, rule, progress, executor)
     counts = runs.settled(points, len(plan.variants), rule)
     assert counts is not None, "all runs are there"
     return _of_points(plan, points, counts)
@@ -153,6 +153,7 @@ def on_disk(
     threads: int,
     series: str | None,
     shard: tuple[int, int] | None,
+    executor: runs.Executor | None,
     progress: runs.Progress,
 ) -> Outcome | None:
     """Executes all runs, or a share of them, and writes the tables `written` to the folder.
@@ -169,7 +170,9 @@ def on_disk(
         with one_of_several_writers(folder):
             points, _ = results.points_of(folder, plan.scenario, manifest, needed)
             request = Request(plan.scenario, plan.variants, sorted(needed), series, threads)
-            runs.carry_out(points, request, runs.share_of(len(plan.variants), *shard), rule, progress)
+            runs.carry_out(
+                points, request, runs.share_of(len(plan.variants), *shard), rule, progress, executor
+            )
             if runs.settled(points, len(plan.variants), rule) is None:
                 return None
     with only_writer(folder) if shard is None else _if_free(folder) as is_busy:
@@ -184,6 +187,7 @@ def on_disk(
             threads=threads,
             progress=progress,
             rule=rule,
+            executor=executor,
             keeps=keeps,
         ) as stored:
             outcome = _of_points(plan, stored.points, stored.counts)
@@ -202,6 +206,18 @@ def _if_free(folder: Path) -> Iterator[bool]:
             yield True
             return
         yield False
+
+
+@contextmanager
+def executor(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
+    """Connects to a scheduler of Dask during the block, or starts one; yields None for threads."""
+    if dask is None:
+        yield None
+        return
+    from catnip.store import cluster  # noqa: PLC0415 -- needs a library of its own
+
+    with cluster.connected(dask, threads) as workers:
+        yield workers
 
 
 def _of_points(plan: Plan, points: "Points", counts: Sequence[int]) -> Outcome:

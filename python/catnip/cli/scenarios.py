@@ -73,6 +73,11 @@ if TYPE_CHECKING:
     metavar="K/N",
     help="Run share K of N, as one task of a job array; the last one to end writes the tables.",
 )
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Scheduler of Dask whose workers run it, or local for processes of this machine.",
+)
 @click.option("--report", type=PAGE, metavar="FILE.html", help="Report to write, with all results and plots.")
 @click.option(
     "--plot",
@@ -105,6 +110,7 @@ def run(
     against: str | None,
     until: str | None,
     shard: tuple[int, int] | None,
+    dask: str | None,
     report: Path | None,
     plot: Path | None,
     packets: Path | None,
@@ -157,11 +163,13 @@ def run(
     if dry_run:
         _print_plan(loaded, plan, sorted(written), as_json)
         return
+    if dask is not None:
+        extras.need("--dask", "distributed", "pyarrow")
     _check_outputs(out, report, plot)
     if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
         raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
 
-    outcome = _outcome(plan, out, written, threads, series, shard, quiet=as_json)
+    outcome = _outcome(plan, out, written, threads, series, shard, dask, quiet=as_json)
     if outcome is None:
         from catnip.report import output  # noqa: PLC0415
 
@@ -183,6 +191,7 @@ def _outcome(
     threads: int,
     series: str | None,
     shard: tuple[int, int] | None,
+    dask: str | None,
     *,
     quiet: bool,
 ) -> "Outcome | None":
@@ -190,11 +199,11 @@ def _outcome(
     from catnip.base.progress import Progress  # noqa: PLC0415
     from catnip.cli import carried_out  # noqa: PLC0415
 
-    with Progress(quiet=quiet) as progress:
+    with Progress(quiet=quiet) as progress, carried_out.executor(dask, threads) as executor:
         advance = progress.task(plan.scenario.id)
         if out is None:
-            return carried_out.in_memory(plan, threads, advance)
-        return carried_out.on_disk(plan, out, written, threads, series, shard, advance)
+            return carried_out.in_memory(plan, threads, executor, advance)
+        return carried_out.on_disk(plan, out, written, threads, series, shard, executor, advance)
 
 
 def _print(plan: "Plan", outcome: "Outcome", as_json: bool) -> None:
@@ -269,24 +278,13 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
 
 def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None) -> None:
     """Writes the HTML report and the SVG plot of a run."""
-    from catnip.base import provenance  # noqa: PLC0415 -- slow to load
     from catnip.report import run_page  # noqa: PLC0415 -- slow to load
-    from catnip.report.model import RunOfScenario  # noqa: PLC0415
     from catnip.store import runs  # noqa: PLC0415 -- slow to load
 
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
-    axes = runs.axes_of(scenario, list(summaries))
-    drawn = run_page.figures(scenario, seeds, summaries, axes)
+    drawn = run_page.figures(scenario, seeds, summaries, runs.axes_of(scenario, list(summaries)))
     if page is not None:
-        from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
-
-        finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
-        headline = (
-            f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
-        )
-        tables = run_page.tables(scenario, seeds, summaries, axes, plan.against, outcome.pairs)
-        shown = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, tables, drawn, seeds)
-        files.write(page, html.render_run(shown, provenance.command_line(), provenance.commit()))
+        files.write(page, run_page.page(scenario, seeds, summaries, drawn, plan.against, outcome.pairs))
     if plot is not None:
         if not drawn:
             raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")

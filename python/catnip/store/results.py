@@ -30,7 +30,7 @@ from catnip.base import provenance
 from catnip.store import arrow
 from catnip.store.part_files import PartFiles
 from catnip.store.points import Points, Rows
-from catnip.store.runs import Progress, Request, Rule, all_seeds, axes_of, carry_out, settled
+from catnip.store.runs import Executor, Progress, Request, Rule, all_seeds, axes_of, carry_out, settled
 from catnip.store.tables import COLUMNS, TABLES, Column, Table
 
 ROW_GROUP = 1 << 20
@@ -279,6 +279,7 @@ def carried_out(
     threads: int = 0,
     progress: Progress | None = None,
     rule: Rule | None = None,
+    executor: Executor | None = None,
     keeps: bool = False,
 ) -> Iterator[StoredRuns]:
     """Executes the runs of a manifest, and stores their tables in `folder` until the block ends.
@@ -293,7 +294,7 @@ def carried_out(
     parts.clean()
     rule = rule or all_seeds(len(manifest.seeds))
     request = Request(scenario, manifest.variants, needed, manifest.series, threads)
-    carry_out(points, request, range(len(manifest.variants)), rule, progress or (lambda *_: None))
+    carry_out(points, request, range(len(manifest.variants)), rule, progress or (lambda *_: None), executor)
     counts = settled(points, len(manifest.variants), rule)
     if counts is None:
         raise InputError(f"--out: {parts.folder}: files were removed during the run")

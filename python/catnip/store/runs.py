@@ -1,13 +1,13 @@
 """Execution of runs in batches whose tables are stored, so that an interrupted call can resume."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from catnip._core import Scenario
+from catnip.store.tables import CodedTable
 
 if TYPE_CHECKING:
     from catnip.store.points import Points
@@ -57,34 +57,114 @@ def complete(
     request: Request,
     counts: Mapping[int, int],
     report: Callable[[int], None] = lambda _: None,
+    executor: "Executor | None" = None,
 ) -> None:
-    """Executes the runs that are not yet stored, in batches.
+    """Executes the runs that are not yet stored, by default on threads of this process.
 
     `counts` has the number of seeds of each variant, by its index. `report` receives the number of runs that
     are done, those that were stored before included.
     """
     points.look()
     gaps = {variant: points.missing(variant, count) for variant, count in counts.items()}
-    missing = sum(end - first for of in gaps.values() for first, end in of)
-    done = sum(counts.values()) - missing
+    pending = Pending((variant, first, end) for variant, of in gaps.items() for first, end in of)
+    done = sum(counts.values()) - pending.runs
     report(done)
-    size = 4 * (request.threads or os.cpu_count() or 1)
-    pending = [(variant, first, end) for variant, of in gaps.items() for first, end in of]
-    while pending:
-        variants, first, end = _batch(pending, size)
-        began_s = perf_counter()
-        tables = request.scenario.run(
-            [request.variants[variant] for variant in variants],
-            list(range(first, end)),
-            list(request.tables),
-            request.threads,
-            partial(_shifted, report, done),
-            request.series,
-            coded=True,
-        )
-        points.add(variants, first, end, tables)
-        done += len(variants) * (end - first)
-        size = max(1, round(size * min(4.0, PART_S / max(perf_counter() - began_s, 1e-3))))
+
+    def add(task: Task, tables: Mapping[str, CodedTable]) -> None:
+        nonlocal done
+        points.add(task.variants, task.first, task.end, tables)
+        done += task.runs
+
+    (executor or Threads()).execute(request, pending, add, lambda within: report(done + within))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that are executed together: variants with the seeds `first` to `end - 1`."""
+
+    variants: tuple[int, ...]
+    first: int
+    end: int
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.variants) * (self.end - self.first)
+
+
+class Pending:
+    """Runs that are still to be executed: variants, each with a range of seeds, in order."""
+
+    def __init__(self, gaps: Iterable[tuple[int, int, int]]) -> None:
+        self._gaps = list(gaps)
+        self._gaps.reverse()
+        self.runs = sum(end - first for _, first, end in self._gaps)
+        """Number of runs that have not been taken."""
+
+    def take(self, size: int) -> Task | None:
+        """Takes about `size` runs: variants with the same seeds, or some seeds of one variant."""
+        if not self._gaps:
+            return None
+        variant, first, end = self._gaps.pop()
+        if end - first > size:
+            self._gaps.append((variant, first + size, end))
+            task = Task((variant,), first, first + size)
+        else:
+            variants = [variant]
+            while self._gaps and self._gaps[-1][1:] == (first, end) and len(variants) < size // (end - first):
+                variants.append(self._gaps.pop()[0])
+            task = Task(tuple(variants), first, end)
+        self.runs -= task.runs
+        return task
+
+
+class Executor(Protocol):
+    """Who executes runs."""
+
+    def execute(
+        self,
+        request: Request,
+        pending: Pending,
+        add: "Callable[[Task, Mapping[str, CodedTable]], None]",
+        report: Callable[[int], None],
+    ) -> None:
+        """Executes what is pending, and calls `add` with the tables of each task.
+
+        `report` receives the number of runs that are done but in no finished task.
+        """
+        ...
+
+
+class Threads:
+    """Threads of this process, on all of which the runs of one task after the other are executed."""
+
+    def execute(
+        self,
+        request: Request,
+        pending: Pending,
+        add: "Callable[[Task, Mapping[str, CodedTable]], None]",
+        report: Callable[[int], None],
+    ) -> None:
+        """Implements `Executor`."""
+        size = 4 * (request.threads or os.cpu_count() or 1)
+        while task := pending.take(size):
+            began_s = perf_counter()
+            tables = request.scenario.run(
+                [request.variants[variant] for variant in task.variants],
+                list(range(task.first, task.end)),
+                list(request.tables),
+                request.threads,
+                lambda done, _: report(done),
+                request.series,
+                coded=True,
+            )
+            add(task, tables)
+            size = next_size(size, perf_counter() - began_s)
+
+
+def next_size(size: int, seconds: float) -> int:
+    """Returns the number of runs that take about `PART_S`, after `size` runs have taken `seconds`."""
+    return max(1, round(size * min(4.0, PART_S / max(seconds, 1e-3))))
 
 
 def carry_out(
@@ -93,6 +173,7 @@ def carry_out(
     share: Sequence[int],
     rule: Rule,
     report: Callable[[int, int], None],
+    executor: "Executor | None" = None,
 ) -> None:
     """Executes the runs of a share of the variants until the rule is satisfied for each of them.
 
@@ -100,7 +181,7 @@ def carry_out(
     """
 
     def fill(counts: Mapping[int, int], total: int) -> None:
-        complete(points, request, counts, lambda done: report(min(done, total), total))
+        complete(points, request, counts, lambda done: report(min(done, total), total), executor)
 
     active = list(share)
     for look in rule.looks:
@@ -143,25 +224,3 @@ def axes_of(scenario: Scenario, variants: Sequence[str]) -> dict[str, list[Any]]
     position = {name: index for index, name in enumerate(scenario.variants)}
     indices = [position[name] for name in variants]
     return {key: [values[index] for index in indices] for key, values in scenario.axes.items()}
-
-
-def _batch(pending: list[tuple[int, int, int]], size: int) -> tuple[list[int], int, int]:
-    """Takes about `size` runs from the front: variants with the same seeds, or some seeds of one variant."""
-    variant, first, end = pending[0]
-    if end - first > size:
-        pending[0] = variant, first + size, end
-        return [variant], first, first + size
-    same = list(_same_seeds(pending, max(1, size // (end - first))))
-    del pending[: len(same)]
-    return same, first, end
-
-
-def _same_seeds(pending: Sequence[tuple[int, int, int]], most: int) -> Iterator[int]:
-    for variant, *seeds in pending[:most]:
-        if seeds != list(pending[0][1:]):
-            return
-        yield variant
-
-
-def _shifted(report: Callable[[int], None], before: int, done: int, _of: int) -> None:
-    report(before + done)
