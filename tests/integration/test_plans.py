@@ -187,7 +187,7 @@ def test_shares_are_disjoint_and_whole_and_of_nearly_the_same_size() -> None:
         ("", ["--shard", "1"], "--shard: 1: expected K/N, such as 3/10"),
         ("", ["--shard", "1/2", "--report", "x.html"], "--shard: needs --out, and no other output"),
         ("", ["--until", "load_s 5%"], "--until: load_s 5%: 'load_s' is not one of "),
-        ("", ["--until", "completed_s decided"], "--until completed_s decided: needs --against"),
+        ("", ["--until", "completed_s decided"], "--until: completed_s decided: needs --against"),
         ("", ["--until", "against delay=7ms 5%"], "--against: 'delay=7ms' is none of "),
         ("[sweep]\nseeds = '4..8'\n", [], "sweep.seeds: 4..8: needs a rule, sweep.until"),
         ("[sweep]\nuntil = 'soon'\n", [], "sweep.until: soon: expected decided"),
@@ -201,9 +201,60 @@ def test_what_no_plan_can_be_is_one_line(
     assert told in done.err
 
 
+def test_check_reads_the_rule_of_a_plan(catnip: Run, tmp_path: Path) -> None:
+    assert catnip("check", plan(tmp_path, UNTIL)).code == 0
+    refused = catnip("check", plan(tmp_path, UNTIL.replace("10%", "10")))
+    assert refused.code == 2 and "sweep.until: goodput_mbps 10: expected decided, or a percentage" in refused.err
+
+
 def test_without_a_folder_a_rule_gives_the_same_summary(catnip: Run, tmp_path: Path) -> None:
     file = plan(tmp_path, UNTIL)
     stored = catnip("run", file, "--out", tmp_path / "out", "--against", "delay=5ms")
     held = catnip("run", file, "--against", "delay=5ms")
     assert (stored.code, held.out) == (0, stored.out)
     assert "looks at 1, 2, 4, 8, 16 times the first number of seeds, each with 99 % intervals" in held.out
+
+
+def test_a_printed_script_runs_all_shares_with_the_options_of_the_command(
+    catnip: Run, tmp_path: Path
+) -> None:
+    file, out = plan(tmp_path), tmp_path / "shares"
+    options = [
+        "--set",
+        "link.line.queue=red:10",
+        "--seeds",
+        3,
+        "--against",
+        "delay=5ms",
+        "--tables",
+        "runs,groups",
+    ]
+    assert catnip("run", file, *options, "--out", tmp_path / "one").code == 0
+    script = catnip("run", file, *options, "--out", out, "--emit", "parallel=3").out
+    assert not out.exists()
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    if not (out / "manifest.json").exists():
+        # The last two have ended at the same time.
+        assert catnip("run", file, *options, "--out", out, "--shard", "1/3").code == 0
+    assert tables_of(out) == tables_of(tmp_path / "one")
+    assert manifest_of(out).source == manifest_of(tmp_path / "one").source
+
+
+def test_scripts_for_clusters_call_one_share_for_each_task(catnip: Run, tmp_path: Path) -> None:
+    file = plan(tmp_path)
+    command = f"catnip run {file} --seeds 3 --out {tmp_path}/out"
+    slurm = catnip("run", file, "--seeds", 3, "--out", tmp_path / "out", "--emit", "slurm=20").out
+    assert "#SBATCH --array=1-20\n" in slurm
+    assert (
+        f'exec {command} --threads "${{SLURM_CPUS_PER_TASK:-1}}" --shard "$SLURM_ARRAY_TASK_ID/20"\n' in slurm
+    )
+    job = catnip("run", file, "--seeds", 3, "--out", tmp_path / "out", "--emit", "kubernetes=20").out
+    assert f'{command} --threads 1 --shard \\"$((JOB_COMPLETION_INDEX + 1))/20\\"' in job
+    for kind, told in (
+        ("slurm=1001", "arrays have at most 1000 tasks"),
+        ("cron=3", "expected one of kubernetes=N"),
+    ):
+        refused = catnip("run", file, "--out", tmp_path / "out", "--emit", kind)
+        assert refused.code == 2 and told in refused.err

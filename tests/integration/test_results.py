@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -280,6 +281,19 @@ def test_what_is_stored_is_a_set_whatever_the_order_and_however_often(tmp_path: 
         (tmp_path / "torn.zip").write_bytes(b"PK")
         with pytest.raises(InputError, match=r"--out: .*torn\.zip: not the runs that were stored: "):
             points.look()
+
+
+def test_parts_are_stored_where_there_are_no_hard_links_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuses)
+    points = Points(PartFiles(tmp_path, ["runs"]), ["a"], 1)
+    points.add([0], 1, 3, part(1, 1, 3))
+    assert points.rows("runs", ["seed"], 0, 2)["seed"].tolist() == [1, 2]
+    assert [file.suffix for file in tmp_path.iterdir()] == [".zip"]
 
 
 def test_a_second_run_in_a_folder_is_refused_before_it_changes_anything(catnip: Run, tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
 from catnip.analysis.stopping import Until, confidence_of, looks_of
@@ -107,19 +105,19 @@ def planned(
 ) -> Plan:
     """Returns the plan of options or else of the scenario's table [sweep]. Raises InputError."""
     range_of_seeds, swept_until, swept_against = scenario.sweep
-    rule = None
+    of_scenario = f"{scenario.path}: sweep"
+    option, text, other = f"{of_scenario}.until", swept_until, "sweep.against"
     if until is not None:
-        rule = Until.parse(until, DIFFERENCES)
-    elif swept_until is not None:
-        rule = Until.parse(swept_until, DIFFERENCES, f"{scenario.path}: sweep.until")
-    elif range_of_seeds is not None:
+        option, text, other = "--until", until, "--against"
+    rule = None if text is None else Until.parse(text, DIFFERENCES, option)
+    if rule is None and range_of_seeds is not None:
         low, high = range_of_seeds
-        raise InputError(f"{scenario.path}: sweep.seeds: {low}..{high}: needs a rule, sweep.until")
+        raise InputError(f"{of_scenario}.seeds: {low}..{high}: needs a rule, sweep.until")
     against = against or (rule.against if rule is not None else None) or swept_against
     if rule is not None and rule.is_of_difference and against is None:
-        raise click.UsageError(f"--until {until or swept_until}: needs --against")
+        raise InputError(f"{option}: {text}: needs {other}")
     if rule is not None and rule.against not in (None, against):
-        raise click.UsageError(f"--until: {rule.against}: is not what --against compares with, {against}")
+        raise InputError(f"{option}: {text}: {against} is compared with, not {rule.against}")
     first, last = range_of_seeds or (scenario.seeds, None)
     first = seeds or first
     looks = [first] if rule is None else looks_of(first, None if last is None else max(first, last))
@@ -209,7 +207,7 @@ def _if_free(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def executor(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
+def executor_of(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
     """Connects to a scheduler of Dask during the block, or starts one; yields None for threads."""
     if dask is None:
         yield None

@@ -90,6 +90,11 @@ def schema(seed: int, as_json: bool) -> None:
 
 def _contents(scenario: Scenario) -> dict[str, Any]:
     """Returns the fields of a scenario that `catnip check` prints; hosts, links: of the first variant."""
+    if scenario.is_plan:
+        from catnip.cli import carried_out  # noqa: PLC0415 -- few scenarios need it
+
+        # The rule of [sweep] is checked as for a run, too.
+        carried_out.planned(scenario, scenario.variants, None, 1, None, None)
     first = scenario.overview(scenario.variants[0])
     return {
         "id": scenario.id,

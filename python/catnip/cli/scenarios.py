@@ -11,6 +11,7 @@ from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, files, paths
 from catnip.base.verbosity import complain, note, warn
+from catnip.cli.job_scripts import KINDS, Emitted, words_of
 from catnip.cli.options import (
     CAPTURE,
     DRAWING,
@@ -74,6 +75,12 @@ if TYPE_CHECKING:
     help="Run share K of N, as one task of a job array; the last one to end writes the tables.",
 )
 @click.option(
+    "--emit",
+    type=Emitted(),
+    metavar="KIND=N",
+    help="Print a script that runs N shares: slurm=20, kubernetes=20 or parallel=20; run nothing.",
+)
+@click.option(
     "--dask",
     metavar="ADDRESS",
     help="Scheduler of Dask whose workers run it, or local for processes of this machine.",
@@ -110,6 +117,7 @@ def run(
     against: str | None,
     until: str | None,
     shard: tuple[int, int] | None,
+    emit: tuple[str, int] | None,
     dask: str | None,
     report: Path | None,
     plot: Path | None,
@@ -158,10 +166,11 @@ def run(
         _check_logs(loaded, logs[0], chosen, seeds, packets, packets_at, qlog)
         seeds = 1
     plan = carried_out.planned(loaded, chosen, seeds, seed, until, against)
-    if shard is not None and (out is None or report or plot or logs):
-        raise click.UsageError("--shard: needs --out, and no other output")
-    if dry_run:
-        _print_plan(loaded, plan, sorted(written), as_json)
+    for option in [name for name, value in (("--shard", shard), ("--emit", emit)) if value is not None]:
+        if out is None or report or plot or logs:
+            raise click.UsageError(f"{option}: needs --out, and no other output")
+    if emit is not None or dry_run:
+        _print_plan(plan, sorted(written), emit, as_json)
         return
     if dask is not None:
         extras.need("--dask", "distributed", "pyarrow")
@@ -199,7 +208,7 @@ def _outcome(
     from catnip.base.progress import Progress  # noqa: PLC0415
     from catnip.cli import carried_out  # noqa: PLC0415
 
-    with Progress(quiet=quiet) as progress, carried_out.executor(dask, threads) as executor:
+    with Progress(quiet=quiet) as progress, carried_out.executor_of(dask, threads) as executor:
         advance = progress.task(plan.scenario.id)
         if out is None:
             return carried_out.in_memory(plan, threads, executor, advance)
@@ -325,9 +334,16 @@ def _write_logs(
     note("wrote the logs")
 
 
-def _print_plan(scenario: Scenario, plan: "Plan", tables: Sequence[str], as_json: bool) -> None:
+def _print_plan(plan: "Plan", tables: Sequence[str], emit: tuple[str, int] | None, as_json: bool) -> None:
+    """Prints the script that runs a plan, or the plan itself."""
     from catnip.report import output  # noqa: PLC0415
 
+    scenario = plan.scenario
+    if emit is not None:
+        kind, shares = emit
+        words = words_of(click.get_current_context(), ("emit", "threads"))
+        click.echo(KINDS[kind](words, shares, scenario.id), nl=False)
+        return
     variants, seeds = plan.variants, plan.seeds([plan.looks[-1]])
     count = len(variants) * len(seeds)
     if as_json:

@@ -3,6 +3,7 @@
 Several processes may add parts to the same folder, also over a network file system.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -67,10 +68,7 @@ class PartFiles:
                 file.writestr(zipfile.ZipInfo(HEAD, LONG_AGO), text)
                 for table, columns in sorted(tables.items()):
                     file.writestr(zipfile.ZipInfo(f"{table}.arrow", LONG_AGO), arrow.packed(columns))
-            try:
-                os.link(aside, self.folder / f"{name}.zip")
-            except FileExistsError:
-                return
+            _publish(aside, self.folder / f"{name}.zip")
         finally:
             aside.unlink(missing_ok=True)
 
@@ -104,6 +102,19 @@ class PartFiles:
         while self._cached_bytes > CACHED_BYTES and len(self._cache) > 1:
             self._cached_bytes -= _size(self._cache.popitem(last=False)[1])
         return columns
+
+
+def _publish(aside: Path, part: Path) -> None:
+    """Gives a file its name, unless another file, which then has the same rows, has it already."""
+    try:
+        os.link(aside, part)
+    except FileExistsError:
+        return
+    except OSError as error:
+        # Some file systems of networks and of other systems have no hard links.
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise OSError(error.errno, error.strerror, str(part)) from None
+        aside.rename(part)
 
 
 def _damaged(path: Path, error: Exception) -> InputError:

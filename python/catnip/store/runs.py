@@ -69,6 +69,8 @@ def complete(
     pending = Pending((variant, first, end) for variant, of in gaps.items() for first, end in of)
     done = sum(counts.values()) - pending.runs
     report(done)
+    if not pending.runs:
+        return
 
     def add(task: Task, tables: Mapping[str, CodedTable]) -> None:
         nonlocal done
