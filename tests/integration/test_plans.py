@@ -204,7 +204,9 @@ def test_what_no_plan_can_be_is_one_line(
 def test_check_reads_the_rule_of_a_plan(catnip: Run, tmp_path: Path) -> None:
     assert catnip("check", plan(tmp_path, UNTIL)).code == 0
     refused = catnip("check", plan(tmp_path, UNTIL.replace("10%", "10")))
-    assert refused.code == 2 and "sweep.until: goodput_mbps 10: expected decided, or a percentage" in refused.err
+    assert (
+        refused.code == 2 and "sweep.until: goodput_mbps 10: expected decided, or a percentage" in refused.err
+    )
 
 
 def test_without_a_folder_a_rule_gives_the_same_summary(catnip: Run, tmp_path: Path) -> None:

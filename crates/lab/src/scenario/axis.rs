@@ -160,7 +160,10 @@ pub(crate) fn take_axes(
                 continue;
             }
             _ => {
-                return Err(error("axis", format!("{:?}: expected one of values, files and range", keys[0])));
+                return Err(error(
+                    "axis.values",
+                    format!("{:?}: expected one of values, files and range", keys[0]),
+                ));
             }
         };
         axes.push(Axis { keys, steps });

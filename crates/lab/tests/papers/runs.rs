@@ -366,7 +366,10 @@ fn bad_input_is_one_line_that_names_file_key_and_value() {
         ("key = \"tcp.window_segments\"\nvalues = []", "no values"),
         ("key = \"tcp.window_segments\"\nvalues = [3, 3]", "3 occurs twice"),
         ("key = \"tcp.window_segments\"\nvalues = [0]", "tcp.window_segments: 0"),
-        ("key = \"tcp.window_segments\"", "missing field `values`"),
+        (
+            "key = \"tcp.window_segments\"",
+            "axis.values: \"tcp.window_segments\": expected one of values, files",
+        ),
     ] {
         assert!(with_axis(axis).contains(what), "{}", with_axis(axis));
     }

@@ -134,10 +134,13 @@ fn an_axis_that_makes_no_sense_is_one_line_with_its_key() {
     let folder = folder(&["t/a.txt"]);
     let line = "key = 'link.line.rate'\n";
     let cases = [
-        (format!("[[axis]]\n{line}"), "axis: \"link.line.rate\": expected one of values, files and range"),
+        (
+            format!("[[axis]]\n{line}"),
+            "axis.values: \"link.line.rate\": expected one of values, files and range",
+        ),
         (
             format!("[[axis]]\n{line}values = ['1Mbit']\nfiles = 't/*'\n"),
-            "axis: \"link.line.rate\": expected one of",
+            "axis.values: \"link.line.rate\": expected one of",
         ),
         ("[[axis]]\nvalues = [1]\n".into(), "axis.key: expected one of key and keys"),
         (
