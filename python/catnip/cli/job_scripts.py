@@ -79,22 +79,6 @@ KINDS: dict[str, Callable[[Sequence[str], int, str], str]] = {
 }
 
 
-class Emitted(click.ParamType[tuple[str, int]]):
-    """Type of a kind of script with a number of shares, as in slurm=20."""
-
-    name = "emitted"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Returns the kind and the number."""
-        kind, _, shares = str(value).partition("=")
-        if kind not in KINDS or not shares.isdecimal() or not 1 <= int(shares) <= 10_000:
-            known = ", ".join(f"{one}=N" for one in KINDS)
-            self.fail(f"{value}: expected one of {known}", param, ctx)
-        return kind, int(shares)
-
-
 def words_of(context: click.Context, without: Sequence[str]) -> list[str]:
     """Returns the line of a command, without some of its options and those that have their default."""
     words = ["catnip", str(context.info_name)]

@@ -86,8 +86,27 @@ class _Shard(click.ParamType[tuple[int, int]]):
         return int(number), int(shares)
 
 
+class _Emitted(click.ParamType[tuple[str, int]]):
+    """Type of a kind of script with a number of shares, as in slurm=20."""
+
+    name = "emitted"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Returns the kind and the number."""
+        kind, _, shares = str(value).partition("=")
+        if kind not in SCRIPTS or not shares.isdecimal() or not 1 <= int(shares) <= MOST_SHARES:
+            known = ", ".join(f"{one}=N" for one in SCRIPTS)
+            self.fail(f"{value}: expected one of {known}", param, ctx)
+        return kind, int(shares)
+
+
 MOST_SHARES = 10_000
+SCRIPTS = ("kubernetes", "parallel", "slurm")
+"""Kinds of scripts that run shares (catnip.cli.job_scripts)."""
 SHARD = _Shard()
+EMITTED = _Emitted()
 DRAWING = _FileOf(".svg")
 PAGE = _FileOf(".html", ".htm")
 MARKDOWN = _FileOf(".md")

@@ -11,10 +11,10 @@ from catnip import _core
 from catnip._core import InputError, Scenario
 from catnip.base import extras, files, paths
 from catnip.base.verbosity import complain, note, warn
-from catnip.cli.job_scripts import KINDS, Emitted, words_of
 from catnip.cli.options import (
     CAPTURE,
     DRAWING,
+    EMITTED,
     NOTHING_FINISHED,
     OUTPUT_FOLDER,
     PAGE,
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--emit",
-    type=Emitted(),
+    type=EMITTED,
     metavar="KIND=N",
     help="Print a script that runs N shares: slurm=20, kubernetes=20 or parallel=20; run nothing.",
 )
@@ -340,6 +340,8 @@ def _print_plan(plan: "Plan", tables: Sequence[str], emit: tuple[str, int] | Non
 
     scenario = plan.scenario
     if emit is not None:
+        from catnip.cli.job_scripts import KINDS, words_of  # noqa: PLC0415 -- few runs need it
+
         kind, shares = emit
         words = words_of(click.get_current_context(), ("emit", "threads"))
         click.echo(KINDS[kind](words, shares, scenario.id), nl=False)
