@@ -417,9 +417,18 @@ fn with_key_set(mut scenario: toml::Table, key: &str, text: &str) -> Result<toml
         as_value.and_then(|mut table| table.remove("value")).filter(|value| !is_text || value.is_str());
     let change = change_of(key, value.unwrap_or_else(|| text.into()));
     if let Some(toml::Value::Array(axes)) = scenario.get_mut("axis") {
+        let keys = |axis: &toml::Value| axis.get("keys").and_then(toml::Value::as_array).cloned();
+        if axes.iter().filter_map(keys).flatten().any(|other| other.as_str() == Some(key)) {
+            return Err((key.into(), "an axis sets it together with other keys; change the axis".into()));
+        }
         axes.retain(|axis| axis.get("key").and_then(toml::Value::as_str) != Some(key));
+        let has_range = axes.iter().any(|axis| axis.get("range").is_some());
         if axes.is_empty() {
             scenario.remove("axis");
+        }
+        // Without a range there is nothing to draw.
+        if let Some(toml::Value::Table(sweep)) = scenario.get_mut("sweep").filter(|_| !has_range) {
+            sweep.remove("samples");
         }
     }
     let without = parts.len() == 2 && parts[0] == "traffic" && text == REMOVED;

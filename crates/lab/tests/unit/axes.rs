@@ -119,6 +119,19 @@ fn ranges_are_drawn_together_and_other_axes_cross_them() {
 }
 
 #[test]
+fn a_key_that_is_set_replaces_its_axis_or_says_that_it_cannot() {
+    let set = |axes: &str, key: &str| {
+        let change = [(key.to_string(), "7ms".to_string())];
+        Scenario::parse_set(Path::new("x.toml"), &format!("{SCENARIO}{axes}"), &change)
+    };
+    let range = "[sweep]\nsamples = 4\n[[axis]]\nkey = 'link.line.delay'\nrange = '1ms..100ms'\n";
+    assert_eq!(names(&set(range, "link.line.delay").unwrap()), ["default"]);
+    let both = "[[axis]]\nkeys = ['link.line.rate', 'link.line.delay']\nvalues = [['1Mbit', '9ms']]\n";
+    let error = set(both, "link.line.delay").unwrap_err().to_string();
+    assert_eq!(error, "x.toml: link.line.delay: an axis sets it together with other keys; change the axis");
+}
+
+#[test]
 fn sobols_first_values_stay_when_more_are_drawn() {
     let axes = |samples: u32| {
         let sweep = format!("[sweep]\nsamples = {samples}\ndesign = 'sobol'\n");
