@@ -1,5 +1,6 @@
 """Tests of commands that read stored results: they repeat the runs, summarize, compare and export them."""
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyarrow import csv
 
 from catnip.store import results
 from conftest import Run
+from pages import blocks
 
 BASE = """
 id = "X-3"
@@ -157,3 +159,28 @@ def test_tables_are_exported_to_csv_and_arrow(catnip: Run, stored: Path, tmp_pat
     refused = catnip("results", stored, "--table", "pagez", "--export", tmp_path / "x.csv")
     assert refused.code == 2 and "'pagez': no such table; there are " in refused.err
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_the_lines_for_other_libraries_give_the_same_means(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert catnip("run", "catnip-e2", "--seeds", 2, "--out", "build/catnip-e2").code == 0
+    summary = json.loads(catnip("results", "build/catnip-e2", "--json").out)["variants"]
+    expected = {
+        name: next(iter(of["groups"].values()))["means"]["goodput_mbps"]["mean"]
+        for name, of in summary.items()
+    }
+    shown: list[Any] = [run_block(block) for block in blocks("results.md", "python")]
+    pandas_rows, polars_rows, duckdb_rows = shown
+    for means in (pandas_rows.to_dict(), dict(polars_rows.iter_rows()), dict(duckdb_rows)):
+        assert means == pytest.approx(expected)
+
+
+def run_block(block: str) -> Any:
+    """Executes a block of Python and returns the value of its last line."""
+    *before, last = ast.parse(block).body
+    assert isinstance(last, ast.Expr)
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(before, []), "results.md", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "results.md", "eval"), names)
