@@ -71,6 +71,12 @@ def test_runs_are_repeated_bit_by_bit_from_the_manifest_alone(catnip: Run, store
     document = json.loads(some.out)
     rows = {table["table"]: table["rows"] for table in document["tables"]}
     assert (some.code, document["same"], rows["runs"]) == (0, True, 1)
+    points = json.loads((stored / "manifest.json").read_text())["points"]
+    one = json.loads(catnip("rerun", stored, "--point", points[1][:12], "--json").out)
+    assert (one["same"], {table["table"]: table["rows"] for table in one["tables"]}["runs"]) == (True, 3)
+    for begin, count in (("", 0), ("x", 0)):
+        refused = catnip("rerun", stored, "--point", begin)
+        assert refused.err == f"error: --point: {begin}: {count} IDs in {stored} begin so\n"
 
 
 def test_one_changed_bit_is_found_and_told(catnip: Run, stored: Path) -> None:

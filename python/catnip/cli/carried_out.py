@@ -166,7 +166,7 @@ def on_disk(
     rule = plan.stopping()
     if shard is not None:
         with one_of_several_writers(folder):
-            points, _ = results.points_of(folder, plan.scenario, manifest, needed)
+            points, _ = results.points_of(folder, manifest, needed)
             request = Request(plan.scenario, plan.variants, sorted(needed), series, threads)
             runs.carry_out(
                 points, request, runs.share_of(len(plan.variants), *shard), rule, progress, executor

@@ -23,6 +23,13 @@ folder_argument = click.argument("folder", metavar="DIR", type=STORED)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Variant to run; repeatable.  [default: all]"
 )
+@click.option(
+    "--point",
+    "points",
+    multiple=True,
+    metavar="ID",
+    help="Variant to run, by its ID in the manifest, or its begin.",
+)
 @click.option("--seeds", "only", type=click.IntRange(min=1), help="Number of seeds to run.  [default: all]")
 @click.option(
     "--threads", type=click.IntRange(0, 4096), default=0, help="Number of threads.  [default: one per core]"
@@ -31,6 +38,7 @@ folder_argument = click.argument("folder", metavar="DIR", type=STORED)
 def rerun(
     folder: Path,
     variants: tuple[str, ...],
+    points: tuple[str, ...],
     only: int | None,
     threads: int,
     seed: int,
@@ -53,7 +61,7 @@ def rerun(
     manifest, _ = results.read(folder, tables=())
     scenario = repeated.scenario_of(folder, manifest)
     _tell_version(manifest)
-    chosen = _chosen(folder, manifest, variants)
+    chosen = _chosen(folder, manifest, (*variants, *_of_points(folder, manifest, points)))
     seeds = manifest.seeds[:only]
     with Progress(quiet=as_json) as progress:
         report = progress.task(manifest.scenario)
@@ -135,6 +143,18 @@ def _chosen(folder: Path, manifest: "Manifest", names: tuple[str, ...]) -> list[
             known = ", ".join(manifest.variants)
             raise InputError(f"--variant: {name}: {folder} has only {known}")
     return [name for name in manifest.variants if not names or name in names]
+
+
+def _of_points(folder: Path, manifest: "Manifest", begins: tuple[str, ...]) -> list[str]:
+    """Returns the variants whose IDs begin so; each must be the only one."""
+    found = []
+    for begin in begins:
+        named = zip(manifest.variants, manifest.points or [], strict=False)
+        matching = [name for name, point in named if begin and point.startswith(begin)]
+        if len(matching) != 1:
+            raise InputError(f"--point: {begin}: {len(matching)} IDs in {folder} begin so")
+        found += matching
+    return found
 
 
 def _tell_version(manifest: "Manifest") -> None:

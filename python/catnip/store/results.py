@@ -73,6 +73,8 @@ class Manifest:
     """
     series: str | None = None
     """Interval of time series; None if there are none."""
+    points: list[str] | None = None
+    """IDs of the variants that last: hashes of what determines the runs of each."""
     seed_counts: list[int] | None = None
     """Number of seeds of each variant, which has the first of `seeds`; None if all have all seeds."""
     made: Mapping[str, Any] | None = None
@@ -92,6 +94,7 @@ class Manifest:
         Without `created`, equal runs give equal files.
         """
         path, text, changes, files = scenario.bundle()
+        id_of = dict(zip(scenario.variants, scenario.point_ids(), strict=True))
         return cls(
             created_by=f"catnip {__version__}",
             scenario=scenario.id,
@@ -106,6 +109,7 @@ class Manifest:
             source={"path": Path(path).name, "text": text, "set": [list(change) for change in changes]},
             files={name: _packed(contents) for name, contents in files.items()},
             series=series,
+            points=[id_of[name] for name in variants],
         )
 
     def seeds_of(self, variant: int) -> list[int]:
@@ -253,9 +257,7 @@ class StoredRuns:
             )
 
 
-def points_of(
-    folder: Path, scenario: Scenario, manifest: Manifest, tables: Iterable[str]
-) -> tuple[Points, PartFiles]:
+def points_of(folder: Path, manifest: Manifest, tables: Iterable[str]) -> tuple[Points, PartFiles]:
     """Returns the runs of a manifest that are stored in a folder of results, and the files that hold them.
 
     Raises InputError if the folder has other results.
@@ -263,9 +265,9 @@ def points_of(
     check_folder(folder, manifest)
     parts = PartFiles(folder / PARTS, sorted(set(tables)), manifest.series)
     parts.folder.mkdir(parents=True, exist_ok=True)
-    id_of = dict(zip(scenario.variants, scenario.point_ids(), strict=True))
+    assert manifest.points is not None, "it is the manifest of these runs"
     # The version does not tell commits apart.
-    ids = [_sha256(f"{id_of[name]} {manifest.commit}") for name in manifest.variants]
+    ids = [_sha256(f"{point} {manifest.commit}") for point in manifest.points]
     return Points(parts, ids, manifest.seeds[0]), parts
 
 
@@ -290,7 +292,7 @@ def carried_out(
     """
     began_s = perf_counter()
     needed = sorted(set(tables))
-    points, parts = points_of(folder, scenario, manifest, needed)
+    points, parts = points_of(folder, manifest, needed)
     parts.clean()
     rule = rule or all_seeds(len(manifest.seeds))
     request = Request(scenario, manifest.variants, needed, manifest.series, threads)

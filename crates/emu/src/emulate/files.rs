@@ -36,6 +36,8 @@ pub struct Manifest {
     files: BTreeMap<String, BTreeMap<&'static str, String>>,
     /// Interval of time series, which an emulation does not have.
     series: Option<String>,
+    /// ID of the variant that lasts.
+    points: Vec<String>,
 }
 
 /// File of a scenario: its name, its own text, and the keys that were set when it was read.
@@ -53,6 +55,8 @@ impl Manifest {
     /// Creates the manifest of one run of a scenario. An error names a file that cannot be read any more.
     pub fn new(scenario: &Scenario, variant: &str, seed: u64) -> Result<Self, InputError> {
         let Bundle { path, text, set, files } = scenario.bundle()?;
+        let ids = scenario.variants().zip(scenario.point_ids()?);
+        let points = ids.filter(|(name, _)| *name == variant).map(|(_, id)| id).collect();
         let path = path.file_name().unwrap_or_default().display().to_string();
         let files = files.iter().map(|(file, bytes)| (file.display().to_string(), contents(bytes)));
         Ok(Self {
@@ -67,6 +71,7 @@ impl Manifest {
             source: Source { path, text, set },
             files: files.collect(),
             series: None,
+            points,
         })
     }
 }
