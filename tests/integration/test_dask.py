@@ -6,8 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,19 +15,18 @@ import pytest
 
 from catnip import __version__
 from conftest import Run
+from plans import LINE, eventually, tables_of
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="Dask is not installed")
 
-PLAN = """
+PLAN = (
+    """
 id = "X-6"
 title = "Long files over a lossy line"
 seeds = 4
-[node]
-server = { kind = "host" }
-client = { kind = "host" }
-[link.line]
-from = "server"
-to = "client"
+"""
+    + LINE
+    + """
 rate = "20Mbit"
 delay = "5ms"
 queue = "drop-tail:20"
@@ -46,6 +44,7 @@ until = "goodput_mbps 5%"
 key = "link.line.delay"
 range = "1ms..60ms"
 """
+)
 DIES = """
 import os, sys
 from catnip.cli import main
@@ -84,10 +83,6 @@ def plan(tmp_path: Path) -> Path:
     return file
 
 
-def tables_of(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
-
-
 @contextmanager
 def started(*words: object) -> "Iterator[subprocess.Popen[str]]":
     """Runs a program of Python during the block, in a session of its own."""
@@ -116,15 +111,6 @@ def members(session: int) -> set[int]:
         except (FileNotFoundError, ProcessLookupError):
             pass
     return found
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end_s = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_workers_give_the_bytes_of_threads_also_if_one_is_killed(

@@ -14,17 +14,16 @@ import pytest
 from catnip.base.locks import one_of_several_writers, only_writer
 from catnip.store import results, runs
 from conftest import Run
+from plans import LINE, tables_of
 
-PLAN = """
+PLAN = (
+    """
 id = "X-5"
 title = "Files over a lossy line"
 seeds = 4
-[node]
-server = { kind = "host" }
-client = { kind = "host" }
-[link.line]
-from = "server"
-to = "client"
+"""
+    + LINE
+    + """
 rate = "1Mbit"
 delay = "5ms"
 queue = "drop-tail:8"
@@ -41,6 +40,7 @@ values = [DELAYS]
 key = "link.line.loss"
 values = ["bernoulli:0.001", "bernoulli:0.05"]
 """
+)
 DELAYS = [5, 10, 20, 40, 80]
 UNTIL = """
 [sweep]
@@ -54,10 +54,6 @@ def plan(folder: Path, more: str = "", delays: list[int] = DELAYS) -> Path:
     values = ", ".join(f'"{delay}ms"' for delay in delays)
     file.write_text(PLAN.replace("DELAYS", values) + more)
     return file
-
-
-def tables_of(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
 
 
 def manifest_of(folder: Path) -> results.Manifest:

@@ -27,6 +27,7 @@ from catnip.store.part_files import PartFiles
 from catnip.store.points import InMemory, Points, Rows
 from catnip.store.tables import USUAL, CodedTable, Table
 from conftest import Run
+from plans import tables_of
 
 MANIFEST = results.Manifest(
     created_by="catnip 0",
@@ -195,10 +196,6 @@ def rows_of(keeper: results.StoredRuns) -> dict[str, list[Rows]]:
         name: [keeper.rows(name, columns, variant) for variant in range(count)]
         for name, columns in REQUESTED.items()
     }
-
-
-def tables_of(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
 
 
 @pytest.mark.parametrize("seeds", [[1, 2], list(range(1, 12))])

@@ -14,17 +14,16 @@ from pyarrow import csv
 from catnip.store import results
 from conftest import Run
 from pages import blocks
+from plans import LINE
 
-BASE = """
+BASE = (
+    """
 id = "X-3"
 title = "Pages through a narrow link, recorded in three files"
 seeds = 3
-[node]
-server = { kind = "host" }
-client = { kind = "host" }
-[link.line]
-from = "server"
-to = "client"
+"""
+    + LINE
+    + """
 rate = "1Mbit"
 delay = "5ms"
 queue = "drop-tail:4"
@@ -36,6 +35,7 @@ servers = "server"
 pages = "data/pages.csv"
 think = "100ms"
 """
+)
 OWN = """
 base = "../common.toml"
 id = "X-4"

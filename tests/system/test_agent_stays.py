@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import catnip
 from agents import Host
 from catnip.base import programs
+from plans import eventually
 
 REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
@@ -41,16 +41,6 @@ def shared() -> Iterator[Path]:
 def status(host: Host) -> dict[str, Any]:
     shown: dict[str, Any] = json.loads(host.agent("status", "--json"))
     return shown
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    """Returns true as soon as a condition holds, and false if it does not within a minute."""
-    end_s = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def run(host: Host, script: str) -> str:

@@ -1,0 +1,30 @@
+"""Beginning of small scenarios, and what tests of plans and of stored results look at."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+LINE = """
+[node]
+server = { kind = "host" }
+client = { kind = "host" }
+[link.line]
+from = "server"
+to = "client"
+"""
+"""Two hosts at a line, whose keys follow."""
+
+
+def tables_of(folder: Path) -> dict[str, bytes]:
+    """Returns the contents of the tables of a folder of results, by the name of the file."""
+    return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Returns true as soon as a condition holds, and false if it does not within a minute."""
+    end_s = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.02)
+    return True
