@@ -52,7 +52,7 @@ struct {
 	__type(value, struct piece);
 } pieces SEC(".maps");
 
-/* What a step of the parser has found. */
+/* Result of a step of the parser. */
 struct step {
 	u64 body;
 	u32 read;

@@ -279,7 +279,7 @@ impl Agent<'_> {
     }
 }
 
-/// What the failures of an agent's outputs, and of its other work, are called in warnings.
+/// Subjects of the warnings about failed outputs, and about an agent's other work.
 const UNWRITTEN: &str = "the statistics were not written";
 const FAILED: &str = "devices were not followed, or users not forgotten,";
 

@@ -158,7 +158,7 @@ impl PyScenario {
         self.0.point_ids().map_err(input_error)
     }
 
-    /// How the points of the scenario are carried out: numbers of seeds at the first and at the last look, the rule by which points get no
+    /// Execution of the scenario as a plan: numbers of seeds at the first and at the last look, the rule by which points get no
     /// further seeds, and the variant or value of an axis with which the others are compared. None for what the scenario does not set.
     #[getter]
     fn sweep(&self) -> (Option<(u32, u32)>, Option<&str>, Option<&str>) {

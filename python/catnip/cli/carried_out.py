@@ -5,15 +5,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catnip._core import InputError, Scenario
 from catnip.analysis import summary
 from catnip.analysis.stopping import Until, confidence_of, looks_of
 from catnip.analysis.summary import Summary
 from catnip.base.locks import one_of_several_writers, only_writer
+from catnip.base.progress import Progress
 from catnip.base.verbosity import note
-from catnip.report.summary_tables import DIFFERENCES, Pairs, bases, is_settled
+from catnip.report.summary_tables import DIFFERENCES, Pairs, bases, is_settled, pairs_of
 from catnip.store import runs
 from catnip.store.runs import Request, Rule
 from catnip.store.tables import Column
@@ -36,11 +37,16 @@ class Plan:
     """Variant, or value of an axis, with which the others are compared; None if they are not."""
 
     @property
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        """Axes of the variants."""
+        return runs.axes_of(self.scenario, self.variants)
+
+    @property
     def base_of(self) -> Mapping[str, str]:
         """Variant with which each is compared."""
         if self.against is None:
             return {}
-        return bases(self.against, runs.axes_of(self.scenario, self.variants), self.variants)
+        return bases(self.against, self.axes, self.variants)
 
     def seeds(self, counts: Iterable[int]) -> Sequence[int]:
         """Returns the seeds of all variants together, whose numbers are given."""
@@ -77,10 +83,9 @@ class Plan:
             return points.rows(table, summary.TABLES[table], variants[number], counts[number])
 
         names = [self.variants[variant] for variant in variants]
-        return self.at_look(summary.summarize(read, names, self.seeds(counts), counts))
-
-    def at_look(self, summaries: Mapping[str, Summary]) -> dict[str, Summary]:
-        """Returns summaries with the confidence of one of the looks; of a single one, 95 %."""
+        summaries = summary.summarize(read, names, self.seeds(counts), counts)
+        if self.rule is None:
+            return summaries
         confidence = confidence_of(len(self.looks))
         return {name: one.of_look(confidence) for name, one in summaries.items()}
 
@@ -127,7 +132,29 @@ def planned(
     return plan
 
 
-def in_memory(plan: Plan, threads: int, executor: runs.Executor | None, progress: runs.Progress) -> Outcome:
+def outcome_of(
+    plan: Plan,
+    out: Path | None,
+    written: set[str],
+    threads: int,
+    series: str | None,
+    shard: tuple[int, int] | None,
+    dask: str | None,
+    *,
+    quiet: bool,
+) -> Outcome | None:
+    """Executes the runs of a plan, and writes the tables `written` to the folder `out`, if there is one.
+
+    Returns None if runs of other shares are missing. Raises InputError.
+    """
+    with Progress(quiet=quiet) as progress, _executor(dask, threads) as executor:
+        advance = progress.task(plan.scenario.id)
+        if out is None:
+            return _in_memory(plan, threads, executor, advance)
+        return _on_disk(plan, out, written, threads, series, shard, executor, advance)
+
+
+def _in_memory(plan: Plan, threads: int, executor: runs.Executor | None, progress: runs.Progress) -> Outcome:
     """Executes all runs and keeps their summaries only. Raises InputError."""
     if plan.rule is None and executor is None:
         seeds = list(plan.seeds(plan.looks))
@@ -144,7 +171,7 @@ def in_memory(plan: Plan, threads: int, executor: runs.Executor | None, progress
     return _of_points(plan, points, counts)
 
 
-def on_disk(
+def _on_disk(
     plan: Plan,
     folder: Path,
     written: set[str],
@@ -207,7 +234,7 @@ def _if_free(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def executor_of(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
+def _executor(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
     """Connects to a scheduler of Dask during the block, or starts one; yields None for threads."""
     if dask is None:
         yield None
@@ -234,5 +261,5 @@ def _of_points(plan: Plan, points: "Points", counts: Sequence[int]) -> Outcome:
 
 
 def _outcome(plan: Plan, summaries: Mapping[str, Summary], counts: Sequence[int]) -> Outcome:
-    pairs = {name: (summaries[name], summaries[base]) for name, base in plan.base_of.items()}
+    pairs = {} if plan.against is None else pairs_of(plan.against, plan.axes, summaries)
     return Outcome(summaries, pairs, counts)

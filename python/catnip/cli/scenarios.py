@@ -178,7 +178,7 @@ def run(
     if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
         raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
 
-    outcome = _outcome(plan, out, written, threads, series, shard, dask, quiet=as_json)
+    outcome = carried_out.outcome_of(plan, out, written, threads, series, shard, dask, quiet=as_json)
     if outcome is None:
         from catnip.report import output  # noqa: PLC0415
 
@@ -191,28 +191,6 @@ def run(
     if logs:
         _write_logs(loaded, chosen[0], seed, packets, packets_at, qlog)
     _check_finished(loaded, outcome.summaries)
-
-
-def _outcome(
-    plan: "Plan",
-    out: Path | None,
-    written: set[str],
-    threads: int,
-    series: str | None,
-    shard: tuple[int, int] | None,
-    dask: str | None,
-    *,
-    quiet: bool,
-) -> "Outcome | None":
-    """Executes the runs; returns None if those of other shares are missing."""
-    from catnip.base.progress import Progress  # noqa: PLC0415
-    from catnip.cli import carried_out  # noqa: PLC0415
-
-    with Progress(quiet=quiet) as progress, carried_out.executor_of(dask, threads) as executor:
-        advance = progress.task(plan.scenario.id)
-        if out is None:
-            return carried_out.in_memory(plan, threads, executor, advance)
-        return carried_out.on_disk(plan, out, written, threads, series, shard, executor, advance)
 
 
 def _print(plan: "Plan", outcome: "Outcome", as_json: bool) -> None:
@@ -288,10 +266,9 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
 def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None) -> None:
     """Writes the HTML report and the SVG plot of a run."""
     from catnip.report import run_page  # noqa: PLC0415 -- slow to load
-    from catnip.store import runs  # noqa: PLC0415 -- slow to load
 
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
-    drawn = run_page.figures(scenario, seeds, summaries, runs.axes_of(scenario, list(summaries)))
+    drawn = run_page.figures(scenario, seeds, summaries, plan.axes)
     if page is not None:
         files.write(page, run_page.page(scenario, seeds, summaries, drawn, plan.against, outcome.pairs))
     if plot is not None:

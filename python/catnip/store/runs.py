@@ -22,7 +22,7 @@ BLOCK = 16
 
 @dataclass(frozen=True)
 class Request:
-    """What runs have: the scenario, its variants, and the tables to fill."""
+    """Scenario of some runs, its variants, and the tables to fill."""
 
     scenario: Scenario
     variants: Sequence[str]
@@ -121,7 +121,7 @@ class Pending:
 
 
 class Executor(Protocol):
-    """Who executes runs."""
+    """Executor of runs: threads of this process, or workers elsewhere."""
 
     def execute(
         self,

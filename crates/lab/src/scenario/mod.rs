@@ -55,7 +55,7 @@ pub struct Scenario {
     pub axes: Vec<(String, Vec<toml::Value>)>,
     /// Warnings that apply to all variants, as lines that name file and key: keys that are valid and have no effect.
     pub warnings: Vec<String>,
-    /// How the points of the scenario are carried out.
+    /// Seeds of the points, the rule by which they end, and the values that are drawn.
     pub sweep: Sweep,
     plans: Vec<(String, Plan)>,
     /// Digest of what determines the runs of each variant, and the files that it names.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Keys of a scenario that its runs do not depend on.
 const LABELS: [&str; 3] = ["id", "title", "seeds"];
 
-/// What determines the runs of a variant.
+/// Keys and files of a variant, which determine its runs.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     /// Hash of the keys.

@@ -38,7 +38,7 @@ struct CompositionKeys {
     /// Axes: keys with several values. Every variant is combined with every value of every axis.
     #[schemars(example = json!([{ "key": "link.line.rate", "values": ["1Mbit", "10Mbit"] }]), extend("x-default" = "none"))]
     axis: Option<Vec<AxisFile>>,
-    /// How the points of a plan are carried out: seeds, until when, and values of ranges.
+    /// Execution of a plan: seeds of its points, the rule by which they end, and values of ranges.
     #[schemars(example = json!({ "seeds": "5..200", "until": "5%" }), extend("x-default" = "none"))]
     sweep: Option<Sweep>,
 }

@@ -1,4 +1,4 @@
-//! How a plan is carried out: which seeds its points get, until when, and which values its ranges.
+//! Execution of a plan: seeds of its points, the rule by which they end, and values of its ranges.
 
 use crate::InputError;
 use crate::error::in_toml_terms;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// How the points of a plan are carried out. A point is a variant with its values of all axes.
+/// Execution of a plan, whose points are the variants with their values of all axes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "sweep")]
@@ -30,7 +30,7 @@ pub struct Sweep {
     #[serde(default)]
     #[schemars(range(min = 1, max = 100_000), example = 64, extend("x-default" = "required with a range"))]
     samples: Option<u32>,
-    /// How values are drawn in ranges: `latin-hypercube`, a value in each of as many equal parts of every range as there are samples, in
+    /// Method by which values are drawn in ranges: `latin-hypercube`, a value in each of as many equal parts of every range as there are samples, in
     /// random order; or `sobol`, Sobol's sequence, scrambled by Owen's method, whose first values stay if more are drawn.
     #[serde(default)]
     #[schemars(with = "String", example = &"sobol", extend("x-default" = "`latin-hypercube`"))]
@@ -93,7 +93,7 @@ impl fmt::Display for Looks {
     }
 }
 
-/// How values are drawn in several ranges at once.
+/// Method by which values are drawn in several ranges at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Design {
