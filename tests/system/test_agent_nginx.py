@@ -13,12 +13,16 @@ REASON = programs.cannot_control() or programs.cannot_mark()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no agent: {REASON}")
 
 
-@pytest.mark.parametrize("mark", ["last-only", "spm", "spm-partial"])
+MARKS = pytest.mark.parametrize("mark", ["last-only", "spm", "spm-partial"])
+
+
+@MARKS
 @pytest.mark.parametrize(("sendfile", "nopush"), [("on", "on"), ("on", "off"), ("off", "off")])
 def test_the_packets_of_an_unmodified_nginx_are_marked_as_a_judge_of_captures_expects(
     host: Host, mark: str, sendfile: str, nopush: str
 ) -> None:
-    with host.nginx(sendfile, nopush), host.marking("--mark", mark), host.captured() as capture:
+    options = ["--mark", mark, "--segments", "single"]
+    with host.nginx(sendfile, nopush), host.marking(*options), host.captured() as capture:
         assert fetch_all(host.link.inside, 1, 6) > 1_000_000
     sums = verified(capture, "--mark", mark)
     assert sums["agreement"] >= MIN_AGREEMENT, sums["faults"][:10]
@@ -26,6 +30,16 @@ def test_the_packets_of_an_unmodified_nginx_are_marked_as_a_judge_of_captures_ex
     assert sums["must_be_high"] > 100
     assert sums["must_be_low"] > 500
     assert sums["gaps"] == 0
+
+
+@MARKS
+def test_segments_that_leave_together_have_the_mark_of_the_most_important_one(host: Host, mark: str) -> None:
+    with host.nginx(), host.marking("--mark", mark), host.captured() as capture:
+        fetch_all(host.link.inside, 1, 3)
+    sums = verified(capture, "--mark", mark)
+    assert sums["must_be_high"] > 50
+    assert sums["missing_high"] == 0, sums["faults"][:10]
+    assert sums["wrong_high"] < 0.05 * sums["must_be_low"], "few leave together"
 
 
 @pytest.mark.parametrize("loss", ["bernoulli:2%", "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%"])
