@@ -298,6 +298,13 @@ impl<'a> Notation<'a> {
         self.name
     }
 
+    /// Removes all values and keys, and returns the text after the name as it was written.
+    pub fn rest(&mut self) -> &str {
+        self.values = Vec::new().into_iter();
+        self.options.clear();
+        self.text.split_once(':').map_or("", |(_, rest)| rest)
+    }
+
     /// Returns an error with the whole text of the notation and the expected form.
     pub fn error(&self, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.text.as_str(), expected)

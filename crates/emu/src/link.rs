@@ -75,7 +75,7 @@ impl LinkTopology {
     /// Returns a monitor of both directions of the link, up first.
     pub fn monitor(&self) -> Monitor {
         let watched = self.ports.map(|port| {
-            let delay = self.topology.ports()[port.0 as usize].wire.delay;
+            let delay = self.topology.ports()[port.0 as usize].wire.delay.min();
             (port, delay, true)
         });
         Monitor::new(watched)
@@ -401,7 +401,7 @@ fn drain<W: Watch>(
 /// Returns an upper bound on the time between the departure of a packet from the link and the arrival of its answer, if the receiver
 /// answers at once.
 fn round_trip(wires: &[WireSpec; 2]) -> Span {
-    wires.iter().map(|wire| wire.delay).fold(RESPONSE_TIME, |sum, delay| sum + delay)
+    wires.iter().map(|wire| wire.delay.max()).fold(RESPONSE_TIME, |sum, delay| sum + delay)
 }
 
 /// Opens the device of the outside end in the current namespace. If a device is not permitted there, or if NAT is requested and not

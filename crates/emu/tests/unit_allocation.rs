@@ -30,7 +30,7 @@ fn an_emulator_does_not_allocate_per_packet() {
     for queue in ["drop-tail:10", "catnip-good:10"] {
         let wire = WireSpec {
             rate: RateSpec::Constant(rate),
-            delay: Span::from_millis(5),
+            delay: Span::from_millis(5).into(),
             queue: queue.parse().unwrap(),
             jitter: None,
             before: vec!["bernoulli:0.01".parse().unwrap()],

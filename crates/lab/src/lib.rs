@@ -14,6 +14,7 @@ pub use error::InputError;
 pub use formats::capture::{CapturedBursts, read_bursts};
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::logs::{LogRequest, PacketLog, check_capture, write_logs};
+pub use formats::path_file::PathFile;
 pub use formats::site_file::{RecordedObject, RecordedPage, SiteFile};
 pub use formats::tmix;
 pub use results::activities::{ActivityKind, ActivityRow, ActivityTable};

@@ -1,3 +1,4 @@
+use crate::delay::VaryingDelay;
 use crate::jitter::Jitter;
 use crate::port::{Change, PortExtensions};
 use crate::processing::Processing;
@@ -6,7 +7,8 @@ use crate::shape::AnyShaper;
 use crate::stage::{AnyStage, StageKind, StageSpec};
 use crate::topology::Routes;
 use crate::{
-    Calendar, DropReason, NodeId, Packet, PacketEvents, Port, PortCounters, PortId, Route, Topology, WireSpec,
+    Approach, Calendar, DropReason, NodeId, Packet, PacketEvents, Port, PortCounters, PortId, Route,
+    Topology, WireSpec,
 };
 use catnip_base::{Rng, Span, Stream, Time};
 use std::collections::VecDeque;
@@ -150,9 +152,10 @@ impl Fabric {
         let change = Change {
             shaper: (from.rate != to.rate)
                 .then(|| PortContext::new(&to.rate, seed, id).with_outages(to.outage).wire()),
-            delay: to.delay,
+            delay: to.delay.min(),
             before: (from.before != to.before).then(|| stages(&to.before, Stream::Before)),
-            jitter: (from.jitter != to.jitter).then(|| build_jitter(to, Span::ZERO, seed, id)),
+            jitter: ((&from.delay, &from.jitter) != (&to.delay, &to.jitter))
+                .then(|| build_jitter(to, Span::ZERO, seed, id)),
             after: after.then(|| {
                 let mut after = stages(&to.after, Stream::After);
                 after.extend(stages(&to.conditioner, Stream::Conditioner));
@@ -430,15 +433,17 @@ fn build_port(
     let extensions = PortExtensions {
         before: stages(&spec.before, Stream::Before),
         jitter: build_jitter(spec, processing, seed, id),
+        approach: spec.rate.trains().map(|trains| Approach::new(trains.clone())),
         arq: spec.link_layer.map(|arq| arq.build(Rng::new(seed, Stream::Arq(id)))),
         after,
     };
-    construct(queue, context.wire(), spec.delay, extensions)
+    construct(queue, context.wire(), spec.delay.min(), extensions)
 }
 
 fn build_jitter(spec: &WireSpec, processing: Span, seed: u64, id: u32) -> Option<Jitter> {
     let processing = (processing > Span::ZERO).then(|| Processing::new(processing, seed, id));
-    Jitter::new(spec.jitter.as_ref(), Rng::new(seed, Stream::Jitter(id)), processing)
+    let varying = VaryingDelay::new(&spec.delay);
+    Jitter::new(varying, spec.jitter.as_ref(), Rng::new(seed, Stream::Jitter(id)), processing)
 }
 
 fn build_stages(stages: &[StageSpec], seed: u64, id: u32, stream: fn(u32, u32) -> Stream) -> Vec<AnyStage> {

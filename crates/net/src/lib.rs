@@ -6,6 +6,7 @@
 mod arq;
 mod bucket;
 mod calendar;
+mod delay;
 mod fabric;
 mod hold_queue;
 pub mod jitter;
@@ -16,14 +17,17 @@ mod place;
 mod port;
 pub mod processing;
 pub mod queue;
+pub mod schedule;
 pub mod shape;
 pub mod stage;
 mod topology;
+mod trains;
 mod wire;
 
 pub use arq::{Arq, ArqSpec};
 pub use bucket::{Bucket, Meter, Profile, Sla};
 pub use calendar::Calendar;
+pub use delay::DelaySpec;
 pub use fabric::{Fabric, NetworkEvents, Out};
 pub use hold_queue::Forwarding;
 pub use outage::{OutageSpec, Outages};
@@ -31,4 +35,5 @@ pub use packet::{Backlog, DropReason, Dscp, Ecn, Packet, PacketEvents, Priority,
 pub use place::Place;
 pub use port::{Next, Port, PortCounters, PortExtensions};
 pub use topology::{LinkId, NodeId, PortId, PortSpec, Topology, TopologyError};
+pub use trains::{Approach, CellLink, CellTrains};
 pub use wire::{Key, References, WireSpec};

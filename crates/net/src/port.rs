@@ -11,7 +11,7 @@ use crate::jitter::Jitter;
 use crate::queue::QueueDiscipline;
 use crate::shape::Shaper;
 use crate::stage::{AnyStage, Stage};
-use crate::{Backlog, DropReason, Packet, PacketEvents, Priority, Route};
+use crate::{Approach, Backlog, DropReason, Packet, PacketEvents, Priority, Route};
 use catnip_base::{Span, Time};
 
 /// Sending side of a link: a queue, a wire with a transmission time per byte, and a propagation delay.
@@ -79,6 +79,8 @@ struct Extended {
 pub struct PortExtensions {
     /// Stages that packets pass before the queue.
     pub before: Vec<AnyStage>,
+    /// Recorded trains that delay packets before the queue.
+    pub approach: Option<Approach>,
     /// Link-layer ARQ, which retransmits packets lost on the wire.
     pub arq: Option<Arq>,
     /// Variation of the propagation delay, and processing times of the host at the other end. Packets do not overtake each other.
@@ -89,7 +91,11 @@ pub struct PortExtensions {
 
 impl PortExtensions {
     fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.arq.is_none() && self.jitter.is_none() && self.after.is_empty()
+        self.before.is_empty()
+            && self.approach.is_none()
+            && self.arq.is_none()
+            && self.jitter.is_none()
+            && self.after.is_empty()
     }
 }
 
@@ -140,7 +146,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         before: Vec<AnyStage>,
         extended: Option<Extended>,
     ) -> Self {
-        let fifo_limit = if extended.is_some() { None } else { queue.fifo_limit() };
+        // The departure of a packet that never leaves is not known.
+        let fifo_limit = if extended.is_some() || shaper.ends() { None } else { queue.fifo_limit() };
         let is_needed = fifo_limit.is_none() || !before.is_empty();
         let queued = is_needed.then(|| {
             let before = (!before.is_empty()).then(|| before.into_boxed_slice());
@@ -242,6 +249,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if !is_queued {
             return self.enter_wire(at, packet, events);
         }
+        if let Some(approach) = extended.as_mut().and_then(|extended| extended.extensions.approach.as_mut()) {
+            return approach.push(at, packet);
+        }
         if extended.is_none() && queue.backlog().packets == 0 && self.free_at <= at && queue.pass(at, &packet)
         {
             self.queued_mut().idle = false;
@@ -274,6 +284,41 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
 
     #[inline]
     fn advance_queued(&mut self, now: Time, events: &mut dyn PacketEvents) {
+        if self.queued().extended.is_some() {
+            self.end_approaches(now, events);
+        }
+        self.serve_until(now, events);
+    }
+
+    /// Gives the packets that have been released by `now` to the queue. A packet of a train passes the queue if it is empty.
+    #[inline(never)]
+    fn end_approaches(&mut self, now: Time, events: &mut dyn PacketEvents) {
+        while let Some((packet, is_of_train)) = self.approach().and_then(|approach| approach.pop_due(now)) {
+            let at = packet.arrived;
+            self.serve_until(at, events);
+            if self.free_at <= at && self.queued().queue.backlog().packets == 0 {
+                // As in CellReplay, a packet that comes as another one leaves does not pass the queue.
+                if is_of_train && (self.free_at < at || at == Time::ZERO) {
+                    let arrived = self.arrival(at);
+                    self.wire.push(packet, arrived);
+                    continue;
+                }
+                self.shaper.become_idle();
+            }
+            let Self { queued, drops, .. } = self;
+            queued.as_mut().expect(HAS_QUEUE).queue.enqueue(
+                at,
+                packet,
+                &mut CountingEvents { drops, events },
+            );
+            if self.queued().idle {
+                self.serve(at.max(self.free_at), events);
+            }
+        }
+    }
+
+    #[inline]
+    fn serve_until(&mut self, now: Time, events: &mut dyn PacketEvents) {
         loop {
             let Queued { idle, queue, extended, .. } = self.queued();
             if !idle {
@@ -353,7 +398,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
             None if !self.queued().idle => Some(self.free_at),
             None => self.wake_at(),
         };
-        earlier(crossing, extended.hold_queue.next_at()).unwrap_or(Time::NEVER)
+        let released = extended.extensions.approach.as_ref().and_then(Approach::next_at);
+        earlier(earlier(crossing, extended.hold_queue.next_at()), released).unwrap_or(Time::NEVER)
     }
 
     /// Returns the time at which the next held-back packet can be transmitted; `None` if no packet is held back.
@@ -485,7 +531,9 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let dropped_total: u64 = dropped.iter().flatten().sum();
         let inside = self.backlog();
         let waiting = self.queued.as_ref().map_or(0, |queued| queued.queue.backlog().packets);
-        let started = u64::from(inside.packets - waiting);
+        let approaching = self.extended().and_then(|it| it.extensions.approach.as_ref());
+        let approaching = approaching.map_or(0, |approach| approach.packets().count() as u32);
+        let started = u64::from(inside.packets - waiting - approaching);
         let (copies, copied_bytes) = self
             .extended()
             .map_or((0, 0), |Extended { hold_queue, .. }| (hold_queue.copies, hold_queue.copied_bytes));
@@ -507,6 +555,8 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         let mut inside = self.queued.as_ref().map_or_else(Backlog::default, |queued| queued.queue.backlog());
         self.wire.packets().for_each(|packet| inside.add(packet));
         if let Some(Extended { extensions, hold_queue, .. }) = self.extended() {
+            let approach = extensions.approach.iter().flat_map(Approach::packets);
+            approach.for_each(|packet| inside.add(packet));
             let arq_backlog = extensions.arq.as_ref().map_or_else(Backlog::default, Arq::backlog);
             for part in [hold_queue.backlog(), arq_backlog] {
                 inside.packets += part.packets;
@@ -573,7 +623,7 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.queued_mut().idle = attempt.is_none();
         let Some(mut attempt) = attempt else { return };
         self.free_at = self.shaper.finish(start, attempt.packet.len);
-        let arrival = self.arrival();
+        let arrival = self.arrival(self.free_at);
         attempt.packet.arrived = arrival;
         let Self { queued, wire, .. } = self;
         let extended = queued.as_mut().and_then(|queued| queued.extended.as_mut());
@@ -597,14 +647,19 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         self.wire.push(packet, self.free_at + self.delay);
     }
 
-    /// Returns the arrival time at the other end for a packet that leaves at `free_at`.
-    fn arrival(&mut self) -> Time {
-        let (departure, delay) = (self.free_at, self.delay);
+    /// Returns the arrival time at the other end for a packet that leaves at `departure`.
+    fn arrival(&mut self, departure: Time) -> Time {
+        let delay = self.delay;
         let Some(extended) = &mut self.queued_mut().extended else { return departure + delay };
         let jitter = extended.extensions.jitter.as_mut();
         let own = jitter.map_or(departure + delay, |jitter| jitter.arrival(departure, delay));
         extended.last = extended.last.max(own);
         extended.last
+    }
+
+    fn approach(&mut self) -> Option<&mut Approach> {
+        let extended = self.queued.as_mut().and_then(|queued| queued.extended.as_mut());
+        extended.and_then(|extended| extended.extensions.approach.as_mut())
     }
 
     fn arq(&mut self) -> Option<&mut Arq> {

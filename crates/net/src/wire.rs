@@ -2,7 +2,7 @@ use crate::jitter::JitterSpec;
 use crate::queue::{CustomQueues, QueueKind, QueueSpec};
 use crate::shape::RateSpec;
 use crate::stage::{self, CustomStages, StageKind, StageSpec};
-use crate::{ArqSpec, OutageSpec, Sla};
+use crate::{ArqSpec, DelaySpec, OutageSpec, Sla};
 use catnip_base::notation::{Family, Usage, optional, or_none};
 use catnip_base::{ParseError, Span};
 
@@ -72,20 +72,20 @@ macro_rules! wire {
 wire! {
     rate: RateSpec = "rate", None, "1.5Mbit", "Line rate", || RateSpec::USAGE.to_vec(),
         |text, with| RateSpec::read(text, with.open), |rate| rate.to_string();
-    delay: Span = "delay", None, "25ms", "Propagation delay", || vec![("25ms", "ns, us, ms, s or min")],
-        |text, _| text.parse(), |delay| delay.to_string();
+    delay: DelaySpec = "delay", None, "25ms", "Propagation delay", || DelaySpec::USAGE.to_vec(),
+        |text, with| DelaySpec::read(text, with.open), |delay| delay.to_string();
     jitter: Option<JitterSpec> = "jitter", Some("none"), "uniform:5ms", "Variation of the delay", JitterSpec::usages,
         |text, with| (text != "none").then(|| JitterSpec::read(text, with.open)).transpose(), |jitter| or_none(jitter.as_ref());
     queue: QueueSpec = "queue", None, "drop-tail:10", "Queue discipline", QueueSpec::usages,
         |text, with| with.queues.read(text, QueueSpec::Custom), |queue| queue.to_string();
     before: Vec<StageSpec> = "loss", Some("none"), "bernoulli:1%", "Losses before the queue", StageSpec::usages,
-        |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+        |text, with| stage::read(text, with.stages, with.open), |stages| stage::write(stages);
     after: Vec<StageSpec> = "wire_loss", Some("none"), "gilbert-elliott:to_bad=1%,to_good=30%,loss_bad=50%",
         "Losses after the queue, of packets that have been transmitted", StageSpec::usages,
-        |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+        |text, with| stage::read(text, with.stages, with.open), |stages| stage::write(stages);
     conditioner: Vec<StageSpec> = "conditioner", Some("none"), "policer:high=250kbit/6000B",
         "Meters, markers and policers (RFC 2475) at the end of the link, after wire_loss",
-        StageSpec::usages, |text, with| stage::read(text, with.stages), |stages| stage::write(stages);
+        StageSpec::usages, |text, with| stage::read(text, with.stages, with.open), |stages| stage::write(stages);
     outage: Option<OutageSpec> = "outage", Some("none"), "every=30s,for=2s",
         "Outages, during which the link does not transmit and packets wait",
         || OutageSpec::USAGE.to_vec(), |text, _| optional(text), |outage| or_none(outage.as_ref());
@@ -96,11 +96,11 @@ wire! {
 
 impl WireSpec {
     /// Creates a wire of constant delay, without jitter, losses, conditioners, outages or link-layer retransmission.
-    pub fn new(rate: impl Into<RateSpec>, delay: Span, queue: QueueSpec) -> Self {
+    pub fn new(rate: impl Into<RateSpec>, delay: impl Into<DelaySpec>, queue: QueueSpec) -> Self {
         let none = Vec::new;
         Self {
             rate: rate.into(),
-            delay,
+            delay: delay.into(),
             jitter: None,
             queue,
             before: none(),
@@ -111,12 +111,13 @@ impl WireSpec {
         }
     }
 
-    /// Checks whether the wire may change to `to` while packets cross it. The queue and the link layer cannot change, because they keep
-    /// packets. The outages cannot change either, nor can the rate if the queue has a limit in time. An error gives the key that cannot
+    /// Checks whether the wire may change to `to` while packets cross it. The queue, the link layer and recorded trains cannot change, because
+    /// they keep packets. The outages cannot change either, nor can the rate if the queue has a limit in time. An error gives the key that cannot
     /// change and the reason.
     pub fn check_change_to(&self, to: &Self) -> Result<(), (&'static str, String)> {
         let fixed = [
             ("queue", self.queue != to.queue),
+            ("rate", self.rate.trains() != to.rate.trains()),
             ("outage", self.outage != to.outage),
             ("link_layer", self.link_layer != to.link_layer),
         ];
@@ -141,6 +142,11 @@ impl WireSpec {
         of_queue.into_iter().chain(of_stages).collect()
     }
 
+    /// Returns true if the delay that the wire adds to transmission and queueing is the same for all packets.
+    pub fn has_constant_delay(&self) -> bool {
+        self.jitter.is_none() && self.delay.constant().is_some() && self.rate.trains().is_none()
+    }
+
     /// Returns true if the wire always transmits at its rate and delivers each packet that crosses it once and in order: no outages, no
     /// link-layer retransmission, and no stage that holds back, copies or corrupts packets.
     pub fn is_steady(&self) -> bool {
@@ -151,13 +157,19 @@ impl WireSpec {
     /// Checks the constraints between values that are individually valid.
     fn checked(self) -> Result<Self, (&'static str, String)> {
         let min_delay = self.jitter.as_ref().map_or(Span::ZERO, JitterSpec::min_delay);
-        if self.delay < min_delay {
-            let delay = self.delay;
+        let delay = self.delay.min();
+        if delay < min_delay {
             let problem = format!("needs a delay of at least {min_delay}, not {delay}");
             return Err(("jitter", problem));
         }
         if let Some(stage) = self.before.iter().find(|stage| stage.needs_wire()) {
             return Err(("loss", format!("{:?}: expected in wire_loss or conditioner", stage.to_string())));
+        }
+        if self.rate.trains().is_some() {
+            let both = [("outage", self.outage.is_some()), ("link_layer", self.link_layer.is_some())];
+            if let Some((key, _)) = both.into_iter().find(|(_, is_set)| *is_set) {
+                return Err((key, "cannot be combined with cell-trains, whose recordings contain it".into()));
+            }
         }
         if self.link_layer.is_some() && self.queue.has_time_limit() {
             let queue = self.queue.to_string();

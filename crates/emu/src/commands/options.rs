@@ -7,6 +7,7 @@ use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
 use catnip_emu::observe::certificate::Tolerance;
 use catnip_emu::timing::TimingSpec;
+use catnip_lab::PathFile;
 use catnip_linux::sys;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, QueueKind};
@@ -14,12 +15,16 @@ use catnip_net::stage::CustomStages;
 use catnip_net::{Key, References, WireSpec};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Settings of one link, separate for each direction if they differ.
 #[derive(Args, Debug)]
 pub(crate) struct WireOptions {
     #[command(flatten)]
     both: WireSettings,
+    /// File with a recorded path (`there` is up), whose settings apply where no option sets them
+    #[arg(long, value_name = "FILE.toml")]
+    path: Option<PathBuf>,
     /// Mark TCP packets of both directions at entry: spm, spm:leading=0,trailing=3,small_window=4, spm-partial, spm:handshake=low (SYN and
     /// SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers specify, and encrypted or chunked ones are marked without their
     /// end
@@ -123,14 +128,26 @@ impl WireOptions {
 
     /// Returns the settings of both directions, up first. `default_queue` applies without --queue.
     fn directions(&self, default_queue: &str) -> Result<[WireSettings; 2], Failure> {
-        let mut both = self.both.clone();
-        both.0.entry("queue").or_insert_with(|| default_queue.into());
-        both.0.insert(MARK, self.mark.clone());
-        both.wire("--")?;
-        Ok([
-            both.with_changes("--up", self.up.as_deref())?,
-            both.with_changes("--down", self.down.as_deref())?,
-        ])
+        let [up, down] = self.recorded()?.map(|recorded| {
+            let mut settings = WireSettings(recorded);
+            settings.0.extend(self.both.0.clone());
+            settings.0.entry("queue").or_insert_with(|| default_queue.into());
+            settings.0.insert(MARK, self.mark.clone());
+            settings
+        });
+        up.wire("--")?;
+        down.wire("--")?;
+        Ok([up.with_changes("--up", self.up.as_deref())?, down.with_changes("--down", self.down.as_deref())?])
+    }
+
+    /// Returns the settings of the recorded path, up first; empty without one.
+    fn recorded(&self) -> Result<[BTreeMap<&'static str, String>; 2], Failure> {
+        let Some(file) = &self.path else { return Ok(Default::default()) };
+        let read = std::fs::read_to_string(file).map_err(|error| error.to_string());
+        let path = read.and_then(|text| PathFile::parse(&text, file));
+        let path =
+            path.map_err(|problem| Failure::new("--path", format!("{}: {problem}", file.display())))?;
+        Ok(path.wires)
     }
 }
 

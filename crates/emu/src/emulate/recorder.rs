@@ -71,7 +71,7 @@ impl RunRecorder {
         let links: Vec<NamedLink> = links.collect();
         let watched = links.iter().flat_map(|link| link.ports.into_iter().zip(&link.wires));
         let monitor = Monitor::new(
-            watched.map(|(port, wire)| (port, wire.delay, is_external(ports[port.0 as usize].to))),
+            watched.map(|(port, wire)| (port, wire.delay.min(), is_external(ports[port.0 as usize].to))),
         );
         Self {
             records: Records::new(&TableName::usual()),

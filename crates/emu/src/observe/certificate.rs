@@ -343,7 +343,7 @@ impl Comparable {
         let mut comparable = Self { rate: true, delay: true, loss: true };
         for other in changed_wires {
             comparable.rate &= other.rate == wire.rate && other.is_steady();
-            comparable.delay &= (other.delay, &other.jitter) == (wire.delay, &wire.jitter);
+            comparable.delay &= (&other.delay, &other.jitter) == (&wire.delay, &wire.jitter);
             comparable.loss &= (&other.before, &other.after, &other.conditioner)
                 == (&wire.before, &wire.after, &wire.conditioner);
         }

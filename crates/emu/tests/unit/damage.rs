@@ -37,7 +37,7 @@ impl PacketIo for Framed {
 fn wire() -> WireSpec {
     WireSpec {
         rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
-        delay: Span::from_millis(3),
+        delay: Span::from_millis(3).into(),
         queue: "catnip-good:8".parse().unwrap(),
         jitter: None,
         before: vec!["bernoulli:0.05".parse().unwrap()],

@@ -26,7 +26,7 @@ fn queues() -> Vec<String> {
 fn wire(queue: &str, loss: bool, jitter: bool) -> WireSpec {
     WireSpec {
         rate: RateSpec::Constant(Rate::from_bits_per_second(1_500_000).unwrap()),
-        delay: Span::from_millis(7),
+        delay: Span::from_millis(7).into(),
         queue: queue.parse().unwrap(),
         jitter: jitter.then(|| "uniform:3ms".parse().unwrap()),
         before: loss.then(|| "bernoulli:0.1".parse().unwrap()).into_iter().collect(),

@@ -1,7 +1,8 @@
-//! File formats: HAR, page files, Tmix, pcapng, qlog.
+//! File formats: HAR, page files, recorded paths, Tmix, pcapng, qlog.
 
 pub(crate) mod capture;
 pub(crate) mod har;
 pub(crate) mod logs;
+pub(crate) mod path_file;
 pub(crate) mod site_file;
 pub mod tmix;

@@ -5,7 +5,7 @@ use catnip_net::mark::{CustomMarkers, MarkerSpec};
 use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
-use catnip_net::{ArqSpec, OutageSpec};
+use catnip_net::{ArqSpec, DelaySpec, OutageSpec};
 use catnip_tcp::EcnKind;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::control::{ControlSpec, CustomControls};
@@ -26,11 +26,12 @@ pub struct Kinds {
 }
 
 /// Returns the families of built-in kinds, such as queues and markers, with the notation and the description of each kind.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 13] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 14] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
         ("rates", RateSpec::USAGE.to_vec()),
+        ("delays", DelaySpec::USAGE.to_vec()),
         ("jitters", JitterSpec::usages()),
         ("outages", OutageSpec::USAGE.to_vec()),
         ("link layers", ArqSpec::usages()),

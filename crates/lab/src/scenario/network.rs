@@ -1,6 +1,7 @@
 //! Nodes and links of scenarios.
 
 use crate::error::KeyError;
+use crate::formats::path_file::PathFile;
 use crate::run::memory;
 use crate::scenario::describe::{Nodes, Wire};
 use crate::scenario::external::{ExternalNode, NodeFile, NodeKind};
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 /// Link between two nodes, with a wire in each direction. The keys of a wire apply to both directions, unless `there` or `back` sets them
 /// for one direction. Paths of files are relative to the scenario.
@@ -35,6 +37,9 @@ pub(crate) struct LinkFile {
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "same as the other direction"))]
     back: RawKeys,
+    /// File with a recorded path, whose keys apply where the link does not set them.
+    #[schemars(example = &"paths/leo.toml", extend("x-default" = "no file"))]
+    path: Option<String>,
     #[serde(flatten)]
     #[schemars(with = "Wire")]
     both: RawKeys,
@@ -55,12 +60,27 @@ impl LinkFile {
         }
         let open = |file: &str| files.text(file);
         let with = References { queues: &kinds.queues, stages: &kinds.stages, open: &open };
+        let path = self.path_file(files)?;
         let wire = |side: usize| {
             let own = self.own(side);
-            let text_of = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
-            WireSpec::read(text_of, &with).map_err(|(key, message)| (self.key_path(side, key), message))
+            let set = |key| own.get(key).or(self.both.get(key)).and_then(toml::Value::as_str);
+            let recorded = &path.wires[side];
+            let text_of = |key| set(key).or_else(|| recorded.get(key).map(String::as_str));
+            WireSpec::read(text_of, &with).map_err(|(key, message)| match &self.path {
+                Some(file) if set(key).is_none() && recorded.contains_key(key) => {
+                    ("path".into(), format!("{file:?}: {key}: {message}"))
+                }
+                _ => (self.key_path(side, key), message),
+            })
         };
         Ok([wire(0)?, wire(1)?])
+    }
+
+    /// Reads the file with the recorded path, if there is one.
+    fn path_file(&self, files: &Files) -> Result<PathFile, KeyError> {
+        let Some(file) = &self.path else { return Ok(PathFile::default()) };
+        let read = files.text(file).and_then(|text| PathFile::parse(&text, Path::new(file)));
+        read.map_err(|problem| ("path".into(), format!("{file:?}: {problem}")))
     }
 
     /// Returns the keys that apply only to one direction: `side` is 0 from `from` to `to`, and 1 back.
@@ -85,7 +105,8 @@ fn unknown(key: &str) -> String {
         }
         None => {
             let known = WireSpec::KEYS.iter().map(|key| key.name);
-            let known: Vec<&str> = ["from", "to"].into_iter().chain(known).chain(["there", "back"]).collect();
+            let known: Vec<&str> =
+                ["from", "to"].into_iter().chain(known).chain(["there", "back", "path"]).collect();
             let hint = did_you_mean(key, known.iter().copied());
             format!("expected one of {}{hint}", known.join(", "))
         }

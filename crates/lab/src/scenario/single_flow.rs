@@ -71,6 +71,7 @@ impl Plan {
             let plain = wire.after.is_empty() && wire.conditioner.is_empty() && wire.is_steady();
             !matches!(wire.rate, RateSpec::Trace { .. } | RateSpec::Steps(_))
                 && wire.jitter.is_none()
+                && wire.delay.constant().is_some()
                 && plain
         };
         if !forward.iter().chain(&back).all(steady) || back.iter().any(|wire| !wire.before.is_empty()) {
@@ -125,7 +126,7 @@ impl Plan {
 
 /// Returns the sum of the propagation delays and transmission times along a path, seconds.
 fn delay_s(path: &[&WireSpec], bytes: u32) -> f64 {
-    path.iter().map(|wire| wire.delay.as_secs() + f64::from(bytes) / bytes_per_s(&wire.rate)).sum()
+    path.iter().map(|wire| wire.delay.max().as_secs() + f64::from(bytes) / bytes_per_s(&wire.rate)).sum()
 }
 
 fn bytes_per_s(rate: &RateSpec) -> f64 {

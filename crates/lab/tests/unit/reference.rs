@@ -239,6 +239,8 @@ fn folder() -> tempfile::TempDir {
     let there = |name: &str| folder.path().join(name);
     std::fs::create_dir(there("pages")).unwrap();
     std::fs::create_dir(there("traces")).unwrap();
+    std::fs::create_dir(there("paths")).unwrap();
+    std::fs::write(there("paths/leo.toml"), "at = [0, 15]\ndelay = [20, 50]\n").unwrap();
     let recorded = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/pages/site.har");
     std::fs::copy(recorded, there("pages/site.har")).unwrap();
     std::fs::write(there("pages.csv"), "page,object_index,bytes\n1,0,1000\n1,1,2000\n2,0,500\n").unwrap();

@@ -10,6 +10,7 @@ pub use exponential::Exponential;
 pub use normal::Normal;
 pub use uniform::Uniform;
 
+use crate::delay::VaryingDelay;
 use crate::processing::Processing;
 use catnip_base::notation::{Kind, Notation};
 use catnip_base::{ParseError, Rng, Span, Time, kinds, variants};
@@ -55,13 +56,15 @@ impl JitterSpec {
 
     /// Creates the jitter of one port, which draws from `rng`.
     pub fn build(&self, rng: Rng) -> Jitter {
-        Jitter { spec: Some(self.clone()), rng, processing: None, last: Time::ZERO }
+        Jitter { varying: None, spec: Some(self.clone()), rng, processing: None, last: Time::ZERO }
     }
 }
 
 /// Arrival times of packets at the other end of one port's wire.
 #[derive(Clone, Debug)]
 pub struct Jitter {
+    /// Delay from which the jitter deviates; `None` if it is constant.
+    varying: Option<VaryingDelay>,
     spec: Option<JitterSpec>,
     rng: Rng,
     /// Processing times of the host at the other end.
@@ -71,11 +74,17 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Creates the variation of the arrival times at the other end of a wire with `jitter`, if any, and at a host with a `processing` time;
-    /// `None` without either.
-    pub(crate) fn new(jitter: Option<&JitterSpec>, rng: Rng, processing: Option<Processing>) -> Option<Self> {
+    /// Creates the variation of the arrival times at the other end of a wire with a `varying` delay and `jitter`, if any, and at a host with
+    /// a `processing` time; `None` without any of them.
+    pub(crate) fn new(
+        varying: Option<VaryingDelay>,
+        jitter: Option<&JitterSpec>,
+        rng: Rng,
+        processing: Option<Processing>,
+    ) -> Option<Self> {
         let processing = processing.map(Box::new);
-        (jitter.is_some() || processing.is_some()).then(|| Self {
+        (varying.is_some() || jitter.is_some() || processing.is_some()).then(|| Self {
+            varying,
             spec: jitter.cloned(),
             rng,
             processing,
@@ -83,9 +92,10 @@ impl Jitter {
         })
     }
 
-    /// Returns the arrival time of a packet that has left at `departure` on a wire with the configured `delay`. The result is no earlier
-    /// than the result of the previous call.
+    /// Returns the arrival time of a packet that has left at `departure` on a wire with the configured `delay`, unless that varies. The
+    /// result is no earlier than the result of the previous call.
     pub fn arrival(&mut self, departure: Time, delay: Span) -> Time {
+        let delay = self.varying.as_mut().map_or(delay, |varying| varying.at(departure));
         let delay = self.spec.as_ref().map_or(delay, |spec| {
             // A `Span` cannot be negative, so a delay below zero becomes zero.
             Span::from_secs_f64(delay.as_secs() + each!(spec, kind => kind.draw_s(&mut self.rng)))

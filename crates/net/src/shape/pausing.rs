@@ -47,6 +47,10 @@ impl<S: Shaper> Shaper for Pausing<S> {
         }
         end + self.total_pause
     }
+
+    fn ends(&self) -> bool {
+        self.wire.ends()
+    }
 }
 
 #[cfg(test)]

@@ -1,54 +1,53 @@
 use super::Shaper;
-use catnip_base::{ParseError, Rate, Span, Time};
-use std::fmt;
-use std::sync::Arc;
+use crate::schedule::{Position, Schedule};
+use catnip_base::{Rate, Span, Time};
 
-/// Rates and the times at which they begin to apply. The first rate applies from time zero, the last one indefinitely.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steps(Arc<[(Time, Rate)]>);
+/// Rates over time; `None` while nothing is transmitted.
+pub type Steps = Schedule<Option<Rate>>;
 
 impl Steps {
-    /// Parses a text such as `10Mbit,10s=1Mbit,20s=5Mbit`: the first rate, then pairs of a time and the rate from this time on.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let invalid = || {
-            let expected = "a rate and then times and rates, as in steps:10Mbit,10s=1Mbit,20s=5Mbit, with times that increase";
-            ParseError::new(text, expected)
-        };
-        let mut parts = text.split(',').map(str::trim);
-        let first: Rate = parts.next().unwrap_or_default().parse().map_err(|_| invalid())?;
-        let mut steps = vec![(Time::ZERO, first)];
-        for part in parts {
-            let (at, rate) = part.split_once('=').ok_or_else(invalid)?;
-            let at = Time::ZERO + at.trim().parse::<Span>().map_err(|_| invalid())?;
-            let is_later = steps.last().is_some_and(|(before, _)| *before < at);
-            steps.push((at, rate.trim().parse().map_err(|_| invalid())?));
-            if !is_later {
-                return Err(invalid());
-            }
-        }
-        Ok(Self(steps.into()))
-    }
-
-    /// Returns the last rate.
-    pub fn last(&self) -> Rate {
-        self.0[self.0.len() - 1].1
+    /// Returns the long-run rate, or the mean rate of a recording after which nothing is transmitted.
+    pub fn mean_rate(&self) -> Rate {
+        let last = self.last().filter(|_| self.period().is_none() && !self.stops());
+        last.unwrap_or_else(|| {
+            let mean = self.walk(Time::ZERO, Time::ZERO + self.length()) / self.length().as_secs();
+            Rate::from_bits_per_second(mean.max(1.0) as u64).expect("it is at least 1")
+        })
     }
 
     /// Returns the capacity between two times, bits.
     pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
-        let ends = self.0.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
-        let parts = self.0.iter().zip(ends).map(|(&(at, rate), end)| {
-            let within = to.min(end).since(from.max(at));
-            rate.bits_per_second() as f64 * within.as_secs()
-        });
-        parts.sum()
+        let Some(period) = self.period() else { return self.walk(from, to) };
+        let whole = to.since(from).in_units_of(period);
+        let one = if whole == 0 { 0.0 } else { self.walk(Time::ZERO, Time::ZERO + period) };
+        let rest = to.since(from).saturating_sub(period * whole);
+        whole as f64 * one + self.walk(from, from + rest)
     }
-}
 
-impl fmt::Display for Steps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "steps:{}", self.0[0].1)?;
-        self.0[1..].iter().try_for_each(|(at, rate)| write!(f, ",{}={rate}", at.since(Time::ZERO)))
+    /// Returns the sum of [`Steps::capacity_bits`] over all values between two times.
+    fn walk(&self, from: Time, to: Time) -> f64 {
+        let (mut at, mut bits, mut position) = (from, 0.0, Position::default());
+        while at < to {
+            self.seek(&mut position, at);
+            let until = self.ends_at(position).min(to);
+            bits += bits_per_second(self.value(position)) as f64 * until.since(at).as_secs();
+            at = until;
+        }
+        bits
+    }
+
+    /// Returns true if nothing is ever transmitted after some time.
+    pub(super) fn ends(&self) -> bool {
+        self.stops() || (self.period().is_none() && self.last().is_none())
+    }
+
+    /// Returns true if nothing is ever transmitted.
+    pub(super) fn is_zero(&self) -> bool {
+        self.points().iter().all(|(_, rate)| rate.is_none())
+    }
+
+    fn last(&self) -> Option<Rate> {
+        self.points()[self.points().len() - 1].1
     }
 }
 
@@ -56,8 +55,7 @@ impl fmt::Display for Steps {
 #[derive(Clone, Debug)]
 pub struct Stepped {
     steps: Steps,
-    /// Index of the current step.
-    current: usize,
+    position: Position,
     last_end: Time,
     /// Rest of the last packet that leaves in the fraction of a nanosecond after `last_end`, in billionths of a bit.
     carry: u128,
@@ -68,11 +66,7 @@ const BILLION: u128 = 1_000_000_000;
 impl Stepped {
     /// Creates an idle wire.
     pub fn new(steps: Steps) -> Self {
-        Self { steps, current: 0, last_end: Time::ZERO, carry: 0 }
-    }
-
-    fn ends_at(&self) -> Time {
-        self.steps.0.get(self.current + 1).map_or(Time::NEVER, |(at, _)| *at)
+        Self { steps, position: Position::default(), last_end: Time::ZERO, carry: 0 }
     }
 }
 
@@ -84,25 +78,36 @@ impl Shaper for Stepped {
         }
         let mut at = start;
         loop {
-            while at >= self.ends_at() {
-                self.current += 1;
-            }
-            let rate = u128::from(self.steps.0[self.current].1.bits_per_second());
-            let capacity = u128::from(self.ends_at().since(at).as_nanos()) * rate;
+            self.steps.seek(&mut self.position, at);
+            let ends_at = self.steps.ends_at(self.position);
+            let rate = u128::from(bits_per_second(self.steps.value(self.position)));
+            let capacity = u128::from(ends_at.since(at).as_nanos()) * rate;
             if remaining < capacity {
                 self.last_end = at + Span::from_nanos((remaining / rate) as u64);
                 self.carry = remaining % rate;
                 return self.last_end;
             }
+            if ends_at == Time::NEVER {
+                return Time::NEVER;
+            }
             remaining -= capacity;
-            at = self.ends_at();
+            at = ends_at;
         }
     }
+
+    fn ends(&self) -> bool {
+        self.steps.ends()
+    }
+}
+
+fn bits_per_second(rate: Option<Rate>) -> u64 {
+    rate.map_or(0, Rate::bits_per_second)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::TraceName;
     use crate::shape::Constant;
     use proptest::prelude::*;
 
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_packet_in_transmission_goes_on_at_the_new_rate() {
-        let steps = Steps::parse("8Mbit, 10ms = 1Mbit, 20ms=80Mbit").unwrap();
+        let steps = Steps::parse_steps("8Mbit, 10ms = 1Mbit, 20ms=80Mbit").unwrap();
         assert_eq!(steps.to_string(), "steps:8Mbit,10ms=1Mbit,20ms=80Mbit");
         let mut wire = Stepped::new(steps.clone());
         // 8000 bits take 1 ms at first. Of the next packet, one half leaves in 0.5 ms at this rate, and the other half takes 4 ms.
@@ -122,21 +127,35 @@ mod tests {
         assert_eq!(wire.finish(at(14), 1000), Time::from_nanos(20_025_000));
         assert_eq!(wire.finish(at(30), 1000), Time::from_nanos(30_100_000));
         assert_eq!(steps.capacity_bits(at(5), at(21)), 40_000.0 + 10_000.0 + 80_000.0);
-        assert_eq!(steps.last(), Rate::from_bits_per_second(80_000_000).unwrap());
+        assert_eq!(steps.mean_rate(), Rate::from_bits_per_second(80_000_000).unwrap());
+    }
+
+    #[test]
+    fn a_recorded_rate_repeats_and_a_packet_waits_while_it_is_zero() {
+        let name = TraceName::parse("f,step=10ms").unwrap();
+        let steps = Steps::recorded(name, "8\n0\n").unwrap();
+        assert_eq!(steps.mean_rate().bits_per_second(), 4_000_000);
+        let mut wire = Stepped::new(steps.clone());
+        // 8000 bits take 1 ms, half of them now and the other half when the recording starts again.
+        assert_eq!(wire.finish(Time::from_nanos(9_500_000), 1000), Time::from_nanos(20_500_000));
+        assert_eq!(wire.finish(at(1015), 1000), at(1021));
+        assert_eq!(steps.capacity_bits(at(5), at(1025)), 80_000.0 * 51.0);
+        assert_eq!(steps.capacity_bits(at(10), at(20)), 0.0);
+    }
+
+    #[test]
+    fn nothing_leaves_after_a_recording_that_stops() {
+        let name = TraceName::parse("f,step=10ms,end=stop").unwrap();
+        let mut wire = Stepped::new(Steps::recorded(name, "8\n").unwrap());
+        assert_eq!(wire.finish(at(0), 9000), at(9));
+        assert_eq!(wire.finish(at(9), 2000), Time::NEVER);
+        assert!(wire.ends());
     }
 
     #[test]
     fn what_is_no_rate_in_steps_is_refused() {
-        for text in [
-            "",
-            "fast",
-            "1Mbit,2Mbit",
-            "1Mbit,5s=2Mbit,5s=3Mbit",
-            "1Mbit,0s=2Mbit",
-            "1Mbit,5s=0bit",
-            "1Mbit,",
-        ] {
-            let error = Steps::parse(text).unwrap_err().to_string();
+        for text in ["", "fast", "1Mbit,2Mbit", "1Mbit,5s=2Mbit,5s=3Mbit", "1Mbit,0s=2Mbit", "1Mbit,"] {
+            let error = Steps::parse_steps(text).unwrap_err().to_string();
             assert!(error.contains("steps:10Mbit,10s=1Mbit"), "{text}: {error}");
         }
     }
@@ -152,8 +171,9 @@ mod tests {
             times.sort_unstable();
             times.dedup();
             let rate = Rate::from_bits_per_second(rate).unwrap();
-            let all = std::iter::once(Time::ZERO).chain(times).map(|at| (at, rate));
-            let mut stepped = Stepped::new(Steps(all.collect()));
+            let text = times.iter().filter(|at| **at > Time::ZERO).map(|at| format!(",{}ns={rate}", at.as_nanos()));
+            let steps = Steps::parse_steps(&format!("{rate}{}", text.collect::<String>())).unwrap();
+            let mut stepped = Stepped::new(steps);
             let mut constant = Constant::new(rate);
             let mut free = Time::ZERO;
             for (gap, len) in packets {

@@ -1,4 +1,5 @@
 use super::Shaper;
+use crate::schedule::{End, TraceName, without_comment};
 use catnip_base::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +7,16 @@ use std::sync::Arc;
 const NANOS_PER_MS: u64 = 1_000_000;
 
 /// Recorded delivery opportunities of a link whose rate varies, in the format of mahimahi: one line per opportunity with its time in
-/// milliseconds since the start. The times never decrease. The last time is also the period with which the trace repeats.
+/// milliseconds since the start, and comments after `#`. The times never decrease. The last time is also the period with which the trace
+/// repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Times of the opportunities, ms; not empty, and the last one is positive.
     opportunities_ms: Vec<u32>,
+    /// Capacity of one opportunity, bytes.
+    bytes: u32,
+    /// True if no opportunity follows the last one.
+    stops: bool,
 }
 
 /// Reason why a text is not a trace.
@@ -37,11 +43,20 @@ impl Trace {
     /// Capacity of one opportunity, bytes: mahimahi's largest packet.
     pub const OPPORTUNITY_BYTES: u32 = 1504;
 
-    /// Reads a trace.
+    /// Reads a trace that repeats, with opportunities of [`Trace::OPPORTUNITY_BYTES`].
     pub fn parse(text: &str) -> Result<Self, TraceError> {
+        Self::named(&TraceName::default(), text)
+    }
+
+    /// Reads a trace with the opportunities and the end that its name gives.
+    pub(super) fn named(name: &TraceName, text: &str) -> Result<Self, TraceError> {
         let mut opportunities_ms: Vec<u32> = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let invalid = |problem: String| TraceError { line: Some(index + 1), problem };
+        let mut last_line = 0;
+        for (number, line) in (1..).zip(text.lines()).map(|(number, line)| (number, without_comment(line))) {
+            if line.is_empty() {
+                continue;
+            }
+            let invalid = |problem: String| TraceError { line: Some(number), problem };
             let at: u32 = line
                 .parse()
                 .map_err(|_| invalid(format!("{line:?}: expected milliseconds since the start")))?;
@@ -49,34 +64,60 @@ impl Trace {
                 return Err(invalid(format!("{at} comes after {before}: times must not decrease")));
             }
             opportunities_ms.push(at);
+            last_line = number;
         }
+        let whole = |problem: &str| TraceError { line: None, problem: problem.into() };
+        let stops = match name.end {
+            None | Some(End::Repeat) => false,
+            Some(End::Stop) => true,
+            Some(End::Hold) => return Err(whole("end=hold: opportunities can only repeat or stop")),
+        };
         match opportunities_ms.last() {
-            None => Err(TraceError { line: None, problem: "no opportunities".into() }),
+            None => Err(whole("no opportunities")),
             Some(0) => Err(TraceError {
-                line: Some(opportunities_ms.len()),
+                line: Some(last_line),
                 problem: "0: the last time is the period, which must be positive".into(),
             }),
-            Some(_) => Ok(Self { opportunities_ms }),
+            Some(_) => {
+                let bytes = name.bytes.unwrap_or(Self::OPPORTUNITY_BYTES);
+                Ok(Self { opportunities_ms, bytes, stops })
+            }
         }
     }
 
     /// Returns the average rate over a period.
     pub fn mean_rate(&self) -> Rate {
-        let bits = self.opportunities_ms.len() as u128 * u128::from(Self::OPPORTUNITY_BYTES) * 8;
+        let bits = self.opportunities_ms.len() as u128 * u128::from(self.bytes) * 8;
         let rate = bits * 1000 / u128::from(self.period_ms());
         Rate::from_bits_per_second(rate.max(1) as u64).expect("it is at least 1")
+    }
+
+    /// Returns the capacity of the opportunities between two times, bits.
+    pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
+        let until = |at: Time| {
+            let Opportunity { cycle_starts, index } = self.first_after(at);
+            let cycles = cycle_starts.as_nanos() / self.period_ns();
+            cycles * self.opportunities_ms.len() as u64 + index as u64
+        };
+        (until(to) - until(from.min(to))) as f64 * f64::from(self.bytes) * 8.0
     }
 
     fn period_ms(&self) -> u32 {
         *self.opportunities_ms.last().expect("a trace is not empty")
     }
 
-    /// Returns the first opportunity after `at`.
+    fn period_ns(&self) -> u64 {
+        u64::from(self.period_ms()) * NANOS_PER_MS
+    }
+
+    /// Returns the first opportunity after `at`. After the end of a trace that stops, its index is the number of opportunities.
     fn first_after(&self, at: Time) -> Opportunity {
-        let period = u64::from(self.period_ms()) * NANOS_PER_MS;
-        let (cycle, phase) = (at.as_nanos() / period, at.as_nanos() % period);
+        let (cycle, phase) = match at.as_nanos() {
+            ns if self.stops => (0, ns),
+            ns => (ns / self.period_ns(), ns % self.period_ns()),
+        };
         let index = self.opportunities_ms.partition_point(|&ms| u64::from(ms) * NANOS_PER_MS <= phase);
-        Opportunity { cycle_starts: Time::from_nanos(cycle * period), index }
+        Opportunity { cycle_starts: Time::from_nanos(cycle * self.period_ns()), index }
     }
 }
 
@@ -111,13 +152,13 @@ impl TraceDriven {
     fn use_opportunity(&mut self) -> Time {
         let Opportunity { cycle_starts, index } = self.next;
         let after = |ms: u32| Time::from_nanos(cycle_starts.as_nanos() + u64::from(ms) * NANOS_PER_MS);
-        let at = after(self.trace.opportunities_ms[index]);
-        self.next = if index + 1 < self.trace.opportunities_ms.len() {
+        let Some(&ms) = self.trace.opportunities_ms.get(index) else { return Time::NEVER };
+        self.next = if index + 1 < self.trace.opportunities_ms.len() || self.trace.stops {
             Opportunity { cycle_starts, index: index + 1 }
         } else {
             Opportunity { cycle_starts: after(self.trace.period_ms()), index: 0 }
         };
-        at
+        after(ms)
     }
 }
 
@@ -132,11 +173,22 @@ impl Shaper for TraceDriven {
         while needed > self.remaining {
             needed -= self.remaining;
             end = self.use_opportunity();
-            self.remaining = Trace::OPPORTUNITY_BYTES;
+            if end == Time::NEVER {
+                return end;
+            }
+            self.remaining = self.trace.bytes;
         }
         self.remaining -= needed;
         self.last_end = end;
         end
+    }
+
+    fn become_idle(&mut self) {
+        self.last_end = Time::NEVER;
+    }
+
+    fn ends(&self) -> bool {
+        self.trace.stops
     }
 }
 
@@ -197,7 +249,7 @@ mod tests {
     fn a_bad_trace_is_refused_with_the_line() {
         for (text, message) in [
             ("", "no opportunities"),
-            ("1\n\n3\n", "line 2: \"\": expected milliseconds since the start"),
+            ("1\n\n3ms # slow\n", "line 3: \"3ms\": expected milliseconds since the start"),
             ("1\n2.5\n", "line 2: \"2.5\": expected milliseconds since the start"),
             ("-1\n", "line 1: \"-1\": expected milliseconds since the start"),
             ("1\n7\n6\n", "line 3: 6 comes after 7: times must not decrease"),
@@ -205,7 +257,36 @@ mod tests {
         ] {
             assert_eq!(Trace::parse(text).unwrap_err().to_string(), message);
         }
-        assert_eq!(Trace::parse("1\r\n2").unwrap().mean_rate().bits_per_second(), 12_032_000);
+        for text in ["1\r\n2", "# recorded on a train\n1\n\n2 # tunnel\n"] {
+            assert_eq!(Trace::parse(text).unwrap().mean_rate().bits_per_second(), 12_032_000);
+        }
+    }
+
+    #[test]
+    fn opportunities_have_as_many_bytes_as_asked_for_and_stop_if_asked_for() {
+        let name = TraceName { bytes: Some(1000), end: Some(End::Stop), ..TraceName::default() };
+        let trace = Trace::named(&name, "3\n3\n5\n").unwrap();
+        assert_eq!(trace.mean_rate().bits_per_second(), 3 * 8000 * 1000 / 5);
+        assert_eq!(trace.capacity_bits(ms(0), ms(3)), 16_000.0);
+        assert_eq!(trace.capacity_bits(ms(3), ms(100)), 8000.0);
+        let mut wire = TraceDriven::new(Arc::new(trace));
+        assert!(wire.ends());
+        assert_eq!(wire.finish(ms(0), 1000), ms(3));
+        assert_eq!(wire.finish(ms(3), 1001), ms(5));
+        assert_eq!(wire.finish(ms(5), 1000), Time::NEVER, "999 bytes are left");
+        assert_eq!(wire.finish(Time::NEVER, 40), Time::NEVER);
+        let hold = TraceName { end: Some(End::Hold), ..TraceName::default() };
+        assert!(Trace::named(&hold, "1\n").unwrap_err().to_string().contains("repeat or stop"));
+    }
+
+    #[test]
+    fn the_capacity_is_that_of_the_opportunities_that_there_were() {
+        let trace = Trace::parse("3\n3\n5\n10\n").unwrap();
+        let opportunities = |from, to| trace.capacity_bits(from, to) / (8.0 * 1504.0);
+        assert_eq!(opportunities(ms(0), ms(2)), 0.0);
+        assert_eq!(opportunities(ms(2), ms(3)), 2.0);
+        assert_eq!(opportunities(ms(3), ms(25)), 2.0 + 4.0 + 3.0);
+        assert_eq!(opportunities(ms(0), ms(10_000)), 4000.0);
     }
 
     /// Reference model: serves the whole queue byte by byte, opportunity by opportunity.
@@ -243,7 +324,7 @@ mod tests {
             let mut at = 0;
             let mut times: Vec<u32> = gaps.iter().map(|gap| { at += gap; at }).collect();
             *times.last_mut().unwrap() += 1;
-            let trace = Trace { opportunities_ms: times };
+            let trace = Trace { opportunities_ms: times, bytes: Trace::OPPORTUNITY_BYTES, stops: false };
             let mut clock = 0;
             let packets: Vec<(u64, u32)> = arrivals.iter().map(|&(tenths, len)| {
                 clock += tenths * 100_000;
@@ -262,7 +343,7 @@ mod tests {
             let mut times = times;
             times.sort_unstable();
             *times.last_mut().unwrap() += 1;
-            let trace = Arc::new(Trace { opportunities_ms: times });
+            let trace = Arc::new(Trace { opportunities_ms: times, bytes: Trace::OPPORTUNITY_BYTES, stops: false });
             let mut wire = TraceDriven::new(trace.clone());
             let mut end = Time::from_nanos(1);
             let mut bytes = 0;

@@ -12,6 +12,7 @@ mod mark;
 mod mark_list;
 mod numbers;
 mod outage;
+mod over_time;
 mod packet_list;
 mod policer;
 mod reorder;
@@ -29,6 +30,7 @@ pub use gilbert_elliott::{GilbertElliott, GilbertElliottSpec};
 pub use mark::{Mark, MarkSpec};
 pub use mark_list::{MarkList, MarkListSpec};
 pub use outage::{OutageLoss, OutageLossSpec};
+pub use over_time::LossOverTimeSpec;
 pub use packet_list::{PacketList, PacketListSpec};
 pub use policer::{Policer, PolicerAction, PolicerSpec};
 pub use reorder::{Reorder, ReorderSpec};
@@ -148,6 +150,7 @@ stages! { $
         TbMarker(TbMarkerSpec),
         Mark(MarkSpec),
         Outage(OutageLossSpec),
+        OverTime(LossOverTimeSpec),
         Reorder(ReorderSpec),
         DelayList(DelayListSpec),
         MarkList(MarkListSpec),
@@ -171,12 +174,21 @@ pub type CustomStages = Registry<CustomStage>;
 /// Configuration of a custom stage, as a trait object.
 pub type CustomStage = dyn StageKind<Stage = Box<dyn Stage>>;
 
-/// Reads stages, separated by `|`, in the order in which packets pass them.
-pub fn read(text: &str, custom: &CustomStages) -> Result<Vec<StageSpec>, ParseError> {
+/// Reads stages, separated by `|`, in the order in which packets pass them. `open` returns the text of a file, or the reason why the file
+/// cannot be read.
+pub fn read(
+    text: &str,
+    custom: &CustomStages,
+    open: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Vec<StageSpec>, ParseError> {
     if text == "none" {
         return Ok(Vec::new());
     }
-    text.split('|').map(|stage| custom.read(stage.trim(), StageSpec::Custom)).collect()
+    let stages = text.split('|').map(|stage| match custom.read(stage.trim(), StageSpec::Custom)? {
+        StageSpec::OverTime(loss) => loss.opened(open).map(StageSpec::OverTime),
+        stage => Ok(stage),
+    });
+    stages.collect()
 }
 
 /// Writes stages as [`read`] reads them.

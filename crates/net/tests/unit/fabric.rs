@@ -291,7 +291,7 @@ fn a_packet_lost_on_a_wire_never_passes_it() {
 #[test]
 fn conditioners_come_last_and_leave_the_random_choices_of_others_as_they_are() {
     let lost = |conditioner: &str| {
-        let conditioner = stage::read(conditioner, &Default::default()).unwrap();
+        let conditioner = stage::read(conditioner, &Default::default(), &|_| Err(String::new())).unwrap();
         let lossy = WireSpec { after: vec![read("bernoulli:0.3")], conditioner, ..wire(1, 5, 100) };
         let (topology, a, b) = line(lossy, wire(2, 20, 100));
         let mut net = Net::new(&topology);

@@ -87,7 +87,10 @@ fn what_is_read_is_written_as_it_was() {
         "four-state:p13=0.01",
         "four-state:p13=0.01,p31=0.2,p32=0.1,p23=0.5,p14=0.02",
     ] {
-        assert_eq!(stage::write(&stage::read(text, &CustomStages::default()).unwrap()), text);
+        assert_eq!(
+            stage::write(&stage::read(text, &CustomStages::default(), &|_| Err(String::new())).unwrap()),
+            text
+        );
     }
 }
 
@@ -202,7 +205,8 @@ fn stages_in_a_row_take_what_each_leaves() {
         ("bernoulli:0.5 | bernoulli:0.5", 0.75, 0.75),
         ("bernoulli:0.5 | priority:high=0.5,low=0.25", 0.75, 0.625),
     ] {
-        let loss = stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap());
+        let loss =
+            stage::loss_of(&stage::read(text, &CustomStages::default(), &|_| Err(String::new())).unwrap());
         assert_eq!(loss.map(|loss| [loss[0], loss[1]]), Some([high, low]), "{text}");
     }
     // These stages do not drop each packet independently, so they have no loss probability.
@@ -211,7 +215,11 @@ fn stages_in_a_row_take_what_each_leaves() {
         "bernoulli:0.5 | packets:1",
         "tb-marker:high=1Mbit/1500B",
     ] {
-        assert_eq!(stage::loss_of(&stage::read(text, &CustomStages::default()).unwrap()), None, "{text}");
+        assert_eq!(
+            stage::loss_of(&stage::read(text, &CustomStages::default(), &|_| Err(String::new())).unwrap()),
+            None,
+            "{text}"
+        );
     }
 }
 

@@ -6,3 +6,4 @@ mod fabric;
 mod kinds;
 mod ns3;
 mod port;
+mod trains;

@@ -43,7 +43,7 @@ impl Evidence<'_> {
 
     /// Returns true if the delay that the wire adds is the same for all packets.
     fn has_constant_delay(&self) -> bool {
-        self.wire.jitter.is_none() && self.comparable.delay
+        self.wire.has_constant_delay() && self.comparable.delay
     }
 }
 
@@ -83,6 +83,7 @@ fn rate(Evidence { wire, comparable, report, tolerance, .. }: &Evidence<'_>) -> 
         && wire.is_steady()
         && comparable.rate
         && comparable.delay
+        && wire.delay.constant().is_some()
         && report.busy_s >= tolerance.busy_s;
     let requested = rate.bits_per_second() as f64;
     let error_s = (report.busy_s - busy_rate * report.busy_s / requested).abs();
@@ -95,7 +96,8 @@ fn rate(Evidence { wire, comparable, report, tolerance, .. }: &Evidence<'_>) -> 
 
 fn delay_too_short(evidence @ Evidence { wire, direction, report, .. }: &Evidence<'_>) -> Option<String> {
     let delays = &direction.ideal_delay;
-    let is_short = evidence.has_constant_delay() && delays.count() > 0 && delays.min() < wire.delay;
+    let is_comparable = wire.jitter.is_none() && evidence.comparable.delay;
+    let is_short = is_comparable && delays.count() > 0 && delays.min() < wire.delay.min();
     is_short.then(|| format!("delay {} ms is less than requested", report.ideal_delay_ms.min))
 }
 
