@@ -6,10 +6,11 @@ use crate::replay::{Memory, read_log, replay};
 use crate::skip::skipped;
 use catnip_base::{Rate, Span, Time};
 use catnip_emu::link::LinkTopology;
+use catnip_lab::PathFile;
 use catnip_linux::netlink::Netlink;
 use catnip_linux::sys;
 use catnip_net::shape::RateSpec;
-use catnip_net::{Fabric, WireSpec};
+use catnip_net::{Fabric, References, WireSpec};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -458,6 +459,44 @@ fn the_rate_and_the_limit_of_the_queue_are_exact() {
     let out: Vec<Time> = live.ends.iter().filter(|end| end.dropped.is_none()).map(|end| end.at).collect();
     let exact = out.windows(2).filter(|pair| pair[1] - pair[0] == Span::from_millis(8)).count();
     assert!(exact > 200 && exact + 20 > out.len(), "{exact} of {}", out.len());
+}
+
+/// Returns the wire up of a recorded path, as the simulator reads it.
+fn recorded_wire(path: &Path) -> WireSpec {
+    let file = PathFile::parse(&fs::read_to_string(path).unwrap(), path).unwrap();
+    let open = |name: &str| fs::read_to_string(name).map_err(|error| error.to_string());
+    let (queues, stages) = Default::default();
+    let with = References { queues: &queues, stages: &stages, open: &open };
+    let [up, _] = &file.wires;
+    WireSpec::read(|key| up.get(key).map(String::as_str), &with).unwrap()
+}
+
+#[test]
+fn a_recorded_path_acts_as_in_the_simulator_to_the_nanosecond() {
+    let Some(lab) = Lab::open() else { return };
+    // Satellites that change every half second, with a jump from 20 to 50 ms, and losses about the change.
+    let delays: String = (0..50).map(|n| if n < 25 { "20\n" } else { "50\n" }).collect();
+    fs::write(lab.file("delay.txt"), delays).unwrap();
+    fs::write(lab.file("rate.txt"), "0 8\n0.5 4\n1 8\n").unwrap();
+    fs::write(lab.file("light.txt"), "0 20 0 0 1 1 2\n100 30 0 3\n200 25 0 1\n").unwrap();
+    fs::write(lab.file("heavy.txt"), "1\n1\n4\n9\n9\n10\n").unwrap();
+    let satellites = "rate = 'trace:rate.txt'\ndelay = 'trace:delay.txt,step=20ms'\nat = [0, 0.5, 0.6]\nloss = [0, '10%', 0]";
+    let cell = "rate = 'cell-trains:light.txt,heavy=heavy.txt,idle=3ms,bytes=1500'\ndelay = '5ms'";
+    for (path, least_ms, most_ms) in [(satellites, 20.0, 50.0), (cell, 25.0, 30.0)] {
+        let file = lab.file("path.toml");
+        fs::write(&file, format!("{path}\nqueue = 'drop-tail:20'")).unwrap();
+        let wire = recorded_wire(&file);
+        let options = ["--path", file.to_str().unwrap(), "--tolerance", "60s"];
+        let (certificate, live) = flooded(&lab, &wire, &options, "flood PORT 400 1000 4000");
+        assert!(live.arrivals.len() >= 400, "{certificate}");
+        let [min, max] = ["min", "max"].map(|key| certificate["up"]["ideal_delay_ms"][key].as_f64().unwrap());
+        assert!(
+            min >= least_ms && min < least_ms + 2.0,
+            "{min} ms: a packet of 1000 bytes takes a millisecond"
+        );
+        assert!(max >= most_ms, "{max} ms");
+        assert_eq!(certificate["verdict"], "green", "{certificate}");
+    }
 }
 
 #[test]
