@@ -1,16 +1,19 @@
-"""Draws the recorded paths that the scenarios `satellite` and `cellular` play; usage: tools/synthetic_paths.py FOLDER.
+"""Draws the recorded paths that the scenarios `satellite` and `cellular` play.
 
-They are drawn at random, with a seed, and stand for no operator's network: public recordings are far larger, and have licences of their own
-(docs/paths.md). Their form is what is published: a satellite network assigns satellites anew every 15 s, with another delay and rate and
-losses in between (Mohan et al., WWW 2024); a cellular link has a delay of its own for the first packet after a pause, and opportunities that
-come in groups (Sentosa et al., NSDI 2025).
+usage: tools/synthetic_paths.py FOLDER
+
+They are drawn at random, with a seed, and stand for no operator's network: public recordings are far larger,
+and have licences of their own (docs/paths.md). Their form is what is published: a satellite network assigns
+satellites anew every 15 s, with another delay and rate, and losses in between (Mohan et al., WWW 2024); a
+cellular link has a delay of its own for the first packet after a pause, and opportunities that come in groups
+(Sentosa et al., NSDI 2025).
 """
 
 import sys
 from pathlib import Path
 from random import Random
 
-SATELLITE = """# A path over satellites in low orbits: assigned anew every 15 s. Drawn by tools/synthetic_paths.py.
+SATELLITE = """# Satellites in low orbits, assigned anew every 15 s; drawn by tools/synthetic_paths.py.
 loss = "trace:leo/loss.txt"
 delay = "trace:leo/delay.txt,step=100ms"
 
@@ -20,7 +23,7 @@ rate = "trace:leo/down.txt"
 [back]
 rate = "trace:leo/up.txt"
 """
-CELLULAR = """# A cellular link: trains of packets with little load, opportunities of the full link. Drawn by tools/synthetic_paths.py.
+CELLULAR = """# Trains and opportunities of a cellular link; drawn by tools/synthetic_paths.py.
 delay = "5ms"
 
 [there]
@@ -44,7 +47,7 @@ def main(folder: Path) -> None:
 
 
 def satellite(random: Random) -> dict[str, str]:
-    """Returns a minute: delays (ms) every 100 ms, rates (Mbit/s) every second, and the losses around each new assignment."""
+    """Returns a minute: delays (ms) every 100 ms, rates (Mbit/s) every second, and losses."""
     delays, down, up, losses = [], [], [], []
     for turn in range(4):
         delay, rate = random.uniform(20, 50), random.uniform(15, 60)
@@ -53,7 +56,8 @@ def satellite(random: Random) -> dict[str, str]:
         down += [(second, max(2, random.gauss(rate, rate / 8))) for second in seconds]
         up += [(second, max(0.5, random.gauss(rate / 8, rate / 40))) for second in seconds]
         losses += [(15 * turn, 0.05), (15 * turn + 0.2, 0.002), (15 * turn + 14.9, 0.05)]
-    losses.append((59.95, 0.05))  # the last value lasts as long as the one before it: until 60 s
+    # The last value lasts as long as the one before it.
+    losses.append((59.95, 0.05))
     rows = {"down.txt": down, "up.txt": up}
     rates = {name: "".join(f"{at} {mbit:.1f}\n" for at, mbit in pairs) for name, pairs in rows.items()}
     delay_lines = "".join(f"{delay:.1f}\n" for delay in delays)
@@ -61,7 +65,7 @@ def satellite(random: Random) -> dict[str, str]:
 
 
 def cellular(random: Random) -> dict[str, str]:
-    """Returns ten seconds: a train every 100 ms, and opportunities in groups, twelve times as many downwards."""
+    """Returns ten seconds: a train every 100 ms, and opportunities in groups, many more downwards."""
     files = {}
     for direction, group, gap_ms in (("down", 6, 8), ("up", 2, 30)):
         trains, delay, opportunities, now = [], 25.0, [], 0.0

@@ -23,6 +23,7 @@ COMMANDS = {
     "agent": ("emulation", "Mark the packets that this host sends, with programs in its kernel."),
     "bursts": ("recordings", "Summarize the bursts that servers send in a packet capture."),
     "check": ("files", "Check scenario FILEs and summarize their contents."),
+    "convert": ("recordings", "Convert a recorded network path of another tool into a path file."),
     "emulate": ("real_time", "Run a scenario in real time, with real programs on some of its hosts."),
     "har": ("recordings", "Summarize the pages in a HAR 1.2 file, as exported by browsers."),
     "link": ("emulation", "Run a command behind an emulated link."),

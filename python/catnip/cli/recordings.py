@@ -1,4 +1,4 @@
-"""Commands `catnip har`, which summarizes recorded page loads, and `catnip bursts`, bursts in a capture."""
+"""Commands about recordings: `har` of page loads, `bursts` of captures, `convert` of network paths."""
 
 import csv
 import sys
@@ -15,6 +15,7 @@ from catnip.base import files
 from catnip.base.verbosity import note
 from catnip.cli.options import OUTPUT_FILE, STDOUT, check_writable, voice
 from catnip.report import output
+from catnip.testbed import recorded_paths
 
 NOT_CAPTURED = {"variant", "seed", "group", "dropped", "timeouts"}
 """Columns of bursts that a capture does not tell."""
@@ -100,3 +101,29 @@ def _row(page: Mapping[str, Any]) -> tuple[str, ...]:
     dropped = ", ".join(f"{count} {reason}" for reason, count in page["dropped"].items())
     counts = (str(page[key]) for key in ("origins", "objects", "bytes"))
     return (page["url"] or "–", *counts, str(page["connections"] or "–"), dropped or "–")
+
+
+@click.command(epilog="Example: catnip convert leo bw_1.txt delay_1.txt leo-1.toml")
+@click.argument("form", type=click.Choice(sorted(recorded_paths.FORMS)))
+@click.argument("recordings", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("out", metavar="OUT.toml", type=OUTPUT_FILE)
+@click.option(
+    "--opportunities", is_flag=True, help="Write rates as opportunities, in the format of mahimahi."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+@voice
+def convert(form: str, recordings: tuple[Path, ...], out: Path, opportunities: bool, as_json: bool) -> None:
+    """Convert a recorded network path of another tool into a path file.
+
+    OUT.toml has the keys of both directions, for `path` of a link and for `catnip link --path`, and refers to
+    traces that are written beside it. Direction `there` is up, away from the client.
+    """
+    if out.suffix != ".toml":
+        raise click.UsageError(f"{out}: expected a name that ends with .toml")
+    check_writable([out])
+    written = recorded_paths.write(recorded_paths.read(form, recordings), out, opportunities=opportunities)
+    if as_json:
+        output.print_json({"version": __version__, "written": [str(file) for file in written]})
+    else:
+        for file in written:
+            click.echo(file)
