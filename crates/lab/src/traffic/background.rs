@@ -3,12 +3,12 @@ use crate::error::KeyError;
 use crate::scenario::describe::Nodes;
 use crate::scenario::text::{Sizes, Text};
 use catnip_base::{Rate, Share, Span};
-use catnip_sim::app::{AnyApp, Background, BackgroundConfig};
+use catnip_sim::app::{AnyApp, Background, BackgroundConfig, Datagrams, RecordedDatagrams};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Background traffic: bursts of packets without TCP. Each source sends from one host to another.
+/// Background traffic: bursts of packets without TCP, drawn at random or replayed from a file. Each source sends from one host to another.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "background")]
@@ -29,11 +29,11 @@ pub(crate) struct BackgroundFile {
     #[schemars(example = &"500kbit", extend("x-default" = "given by `load` and `link`"))]
     rate: Option<Text<Rate>>,
     /// Rate of a source during a burst.
-    #[schemars(example = &"5Mbit")]
-    peak: Text<Rate>,
+    #[schemars(example = &"5Mbit", extend("x-default" = WITHOUT_REPLAY))]
+    peak: Option<Text<Rate>>,
     /// Mean duration of a burst.
-    #[schemars(example = &"20ms")]
-    burst: Text<Span>,
+    #[schemars(example = &"20ms", extend("x-default" = WITHOUT_REPLAY))]
+    burst: Option<Text<Span>>,
     /// Tail index of the Pareto distribution of the durations of bursts.
     #[serde(default = "three_halves")]
     #[schemars(example = 1.2)]
@@ -43,13 +43,22 @@ pub(crate) struct BackgroundFile {
     #[schemars(example = 1.2)]
     idle_shape: f64,
     /// Size of a packet, bytes.
-    #[schemars(example = &"uniform:minimum=40,maximum=984")]
-    packet_bytes: Sizes,
+    #[schemars(example = &"uniform:minimum=40,maximum=984", extend("x-default" = WITHOUT_REPLAY))]
+    packet_bytes: Option<Sizes>,
+    /// File of packets that each source sends instead: lines with a time in seconds and a length in bytes.
+    #[schemars(example = &"traces/cross.txt", extend("x-default" = "none: packets are drawn at random"))]
+    replay: Option<String>,
+    /// True if the packets of `replay` are sent again and again; the last time is the period.
+    #[serde(default)]
+    #[schemars(example = true)]
+    repeat: bool,
     /// True if the nodes of `to` also send traffic with the same parameters to the nodes of `from`.
     #[serde(default)]
     #[schemars(example = true)]
     both_ways: bool,
 }
+
+const WITHOUT_REPLAY: &str = "required without `replay`";
 
 fn three_halves() -> f64 {
     1.5
@@ -68,8 +77,17 @@ impl TrafficKind for BackgroundFile {
     }
 
     fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
+        if let Some(file) = &self.replay {
+            return self.replayed(context, file);
+        }
+        if self.repeat {
+            return Err((context.key("repeat"), "true: nothing repeats without replay".into()));
+        }
         let mean = self.total_rate(context)? / context.pairs.len() as f64;
-        let (Text(peak), Text(burst)) = (self.peak, self.burst);
+        let missing = |key: &str| (context.key(key), WITHOUT_REPLAY.to_string());
+        let Text(peak) = self.peak.ok_or_else(|| missing("peak"))?;
+        let Text(burst) = self.burst.ok_or_else(|| missing("burst"))?;
+        let Sizes(sizes) = self.packet_bytes.clone().ok_or_else(|| missing("packet_bytes"))?;
         if mean > peak.bits_per_second() as f64 {
             let message =
                 format!("{} bit/s: expected at least the mean rate, {mean} bit/s", peak.bits_per_second());
@@ -84,7 +102,6 @@ impl TrafficKind for BackgroundFile {
                 return Err((context.key(key), format!("{shape}: expected a positive tail index")));
             }
         }
-        let sizes = self.packet_bytes.0.clone();
         Ok(Arc::new(BackgroundWorkload(Arc::new(BackgroundConfig::new(mean, peak, burst, shapes, sizes)))))
     }
 
@@ -95,6 +112,24 @@ impl TrafficKind for BackgroundFile {
 }
 
 impl BackgroundFile {
+    /// Returns the workload of sources that send the packets of a file.
+    fn replayed(&self, context: &BuildContext<'_>, file: &str) -> Result<Arc<dyn Workload>, KeyError> {
+        let set = [
+            ("load", self.load.is_some()),
+            ("link", self.link.is_some()),
+            ("rate", self.rate.is_some()),
+            ("peak", self.peak.is_some()),
+            ("burst", self.burst.is_some()),
+            ("packet_bytes", self.packet_bytes.is_some()),
+        ];
+        if let Some((key, _)) = set.into_iter().find(|(_, is_set)| *is_set) {
+            return Err((context.key(key), "no effect with replay, whose file has the packets".into()));
+        }
+        let read = context.files.text(file).and_then(|text| RecordedDatagrams::parse(&text, self.repeat));
+        let recorded = read.map_err(|problem| (context.key("replay"), format!("{file:?}: {problem}")))?;
+        Ok(Arc::new(ReplayedWorkload(Arc::new(recorded))))
+    }
+
     /// Returns the mean rate of all sources together, bit/s.
     fn total_rate(&self, context: &BuildContext<'_>) -> Result<f64, KeyError> {
         match (self.load, &self.link, self.rate) {
@@ -117,6 +152,20 @@ impl Workload for BackgroundWorkload {
     fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp {
         let flow = world.add_flow(user.server, user.client);
         AnyApp::Background(Box::new(Background::new(self.0.clone(), flow, user.seed, user.number)))
+    }
+
+    fn is_datagrams(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct ReplayedWorkload(Arc<RecordedDatagrams>);
+
+impl Workload for ReplayedWorkload {
+    fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp {
+        let flow = world.add_flow(user.server, user.client);
+        AnyApp::Datagrams(Box::new(Datagrams::new(self.0.clone(), flow)))
     }
 
     fn is_datagrams(&self) -> bool {

@@ -105,6 +105,67 @@ fn background_traffic_slows_a_transfer_down_and_falls_silent_after_it() {
     assert!(3.0 < alone && alone < busy && busy < 99.0, "{alone} and {busy}");
 }
 
+/// Two hosts at a line of 1 Mbit/s, and cross traffic from a file.
+fn replayed(keys: &str) -> String {
+    format!(
+        r#"
+id = "T"
+title = "cross traffic"
+seeds = 1
+duration = "10s"
+[node]
+a = {{ kind = "host" }}
+b = {{ kind = "host" }}
+[link.line]
+from = "a"
+to = "b"
+rate = "1Mbit"
+delay = "10ms"
+queue = "drop-tail:3"
+[traffic.cross]
+kind = "background"
+from = "a"
+to = "b"
+{keys}
+"#
+    )
+}
+
+#[test]
+fn recorded_packets_are_sent_at_their_times_and_again_if_they_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    // Four packets at once do not fit into the queue; then one is alone.
+    std::fs::write(folder.path().join("cross.txt"), "0.5 1000\n0.5 1000\n0.5 1000\n0.5 1000\n4 1500\n")
+        .unwrap();
+    for (keys, sent, dropped) in [("", 5, 1), ("repeat = true", 14, 3)] {
+        let text = replayed(&format!("replay = 'cross.txt'\n{keys}"));
+        let scenario = Scenario::parse(&folder.path().join("x.toml"), &text).unwrap();
+        let sim = scenario.plan("default").unwrap().run(1, ());
+        let counters = sim.datagrams(catnip_sim::FlowId(0));
+        assert_eq!((counters.sent, counters.dropped), (sent, dropped), "{keys}");
+    }
+}
+
+#[test]
+fn a_mistake_about_recorded_packets_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.txt"), "0.5\n").unwrap();
+    std::fs::write(folder.path().join("good.txt"), "0.5 5\n").unwrap();
+    for (keys, named) in [
+        ("replay = 'none.txt'", "traffic.cross.replay: \"none.txt\""),
+        ("replay = 'bad.txt'", "line 1: \"0.5\""),
+        ("replay = 'good.txt'\npeak = '5Mbit'", "traffic.cross.peak: no effect with replay"),
+        ("repeat = true", "traffic.cross.repeat: true: nothing repeats"),
+        (
+            "rate = '1Mbit'\npeak = '5Mbit'\nburst = '9ms'",
+            "traffic.cross.packet_bytes: required without `replay`",
+        ),
+    ] {
+        let error = Scenario::parse(&folder.path().join("x.toml"), &replayed(keys)).unwrap_err().to_string();
+        assert!(!error.contains('\n') && error.contains(named), "{error}");
+    }
+}
+
 #[test]
 fn a_mistake_about_background_traffic_is_one_line_with_file_key_and_value() {
     for (from, to, named) in [

@@ -181,7 +181,11 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
         }
         "[traffic.NAME] with kind = \"background\"" => (
             "traffic.it",
-            vec![format!("{background}rate = '1Mbit'\n"), format!("{background}load = 0.1\nlink = 'line'\n")],
+            vec![
+                format!("{background}rate = '1Mbit'\n"),
+                format!("{background}load = 0.1\nlink = 'line'\n"),
+                "[traffic.it]\nkind = 'background'\nfrom = 'server'\nto = 'client'\nreplay = 'traces/cross.txt'\n".into(),
+            ],
         ),
         "[traffic.NAME] with kind = \"ftp\"" => (
             "traffic.it",
@@ -246,6 +250,7 @@ fn folder() -> tempfile::TempDir {
     std::fs::write(there("pages.csv"), "page,object_index,bytes\n1,0,1000\n1,1,2000\n2,0,500\n").unwrap();
     std::fs::write(there("traces/web.cvec"), "S 6000 1 17 4711\nI 0 0 245\nA 0 51000 5100\nA 2000 0 0\n")
         .unwrap();
+    std::fs::write(there("traces/cross.txt"), "0 100\n1.5 1500\n").unwrap();
     let transfer = "[traffic.it]\nkind = 'bulk'\nfrom = 'server'\nto = 'client'\nbytes = 1000\n";
     std::fs::write(there("tree.toml"), format!("{NETWORK}{transfer}")).unwrap();
     folder

@@ -2,6 +2,7 @@
 
 mod background;
 mod bulk;
+mod datagrams;
 mod files;
 mod loader;
 mod origin;
@@ -16,6 +17,7 @@ mod web;
 
 pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
+pub use datagrams::{Datagrams, RecordedDatagrams};
 pub use files::{Files, FilesConfig};
 pub use loader::{Loader, LoaderConfig};
 pub use origin::{Origin, OriginConfig};
@@ -138,6 +140,8 @@ pub enum AnyApp {
     Bulk(Bulk),
     /// Source of background traffic: see [`Background`].
     Background(Box<Background>),
+    /// Source of recorded datagrams: see [`Datagrams`].
+    Datagrams(Box<Datagrams>),
     /// File transfers: see [`Files`].
     Files(Box<Files>),
     /// Telnet session: see [`Telnet`].
@@ -163,7 +167,7 @@ pub enum AnyApp {
 }
 
 variants!($ each: AnyApp {
-    Bulk, Background, Files, Telnet, Video, Web, Server, Initiator, Acceptor, Loader, Origin, Custom, Busy
+    Bulk, Background, Datagrams, Files, Telnet, Video, Web, Server, Initiator, Acceptor, Loader, Origin, Custom, Busy
 });
 
 impl Application for AnyApp {
