@@ -1,6 +1,8 @@
 """Beginning of small scenarios, and what tests of plans and of stored results look at."""
 
+import json
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +22,17 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.glob("*.parquet")}
 
 
+def points_in(folder: Path) -> dict[str, list[str]]:
+    """Returns the points of each stored part of a folder of results, by the name of the file."""
+    return {
+        file.name: json.loads(zipfile.ZipFile(file).read("part.json"))["points"]
+        for file in (folder / "points").glob("*.zip")
+    }
+
+
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Returns true as soon as a condition holds, and false if it does not within a minute."""
-    end_s = time.monotonic() + 60
+    """Returns true as soon as a condition holds, and false if it does not within two minutes."""
+    end_s = time.monotonic() + 120
     while not holds():
         if time.monotonic() > end_s:
             return False

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from catnip.base.locks import one_of_several_writers, only_writer
 from catnip.store import results, runs
 from conftest import Run
-from plans import LINE, tables_of
+from plans import LINE, points_in, tables_of
 
 PLAN = (
     """
@@ -132,14 +131,6 @@ raise SystemExit(main(sys.argv[1:]))
 """
 
 
-def points_in(folder: Path) -> dict[str, list[str]]:
-    """Returns the points of each part."""
-    return {
-        file.name: json.loads(zipfile.ZipFile(file).read("part.json"))["points"]
-        for file in (folder / "points").glob("*.zip")
-    }
-
-
 def test_a_changed_axis_keeps_the_points_that_it_shares(catnip: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert catnip("run", plan(tmp_path, UNTIL), "--out", out).code == 0
@@ -230,8 +221,11 @@ def test_a_printed_script_runs_all_shares_with_the_options_of_the_command(
     assert catnip("run", file, *options, "--out", tmp_path / "one").code == 0
     script = catnip("run", file, *options, "--out", out, "--emit", "parallel=3").out
     assert not out.exists()
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    # Neither PATH nor the working folder has to lead to the program.
+    environment = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     if not (out / "manifest.json").exists():
         # The last two have ended at the same time.
@@ -240,19 +234,48 @@ def test_a_printed_script_runs_all_shares_with_the_options_of_the_command(
     assert manifest_of(out).source == manifest_of(tmp_path / "one").source
 
 
-def test_scripts_for_clusters_call_one_share_for_each_task(catnip: Run, tmp_path: Path) -> None:
+def test_scripts_for_clusters_call_one_share_for_each_task(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan(tmp_path)
+    command = ["run", "plan.toml", "--seeds", 3, "--out", "out"]
+    options = "catnip run plan.toml --seeds 3 --out out --threads"
+    slurm = catnip(*command, "--emit", "slurm=20").out
+    program = Path(sys.executable).parent
+    share = '--shard "$SLURM_ARRAY_TASK_ID/20"'
+    assert "#SBATCH --job-name=X-5\n#SBATCH --array=1-20\n" in slurm
+    assert f"cd {tmp_path} || exit\n" in slurm
+    assert f'exec {program}/{options} "${{SLURM_CPUS_PER_TASK:-1}}" {share}\n' in slurm
+    job = catnip(*command, "--emit", "kubernetes=20").out
+    assert "  name: x-5\n" in job
+    assert f'"exec {options} 1 --shard \\"$((JOB_COMPLETION_INDEX + 1))/20\\""' in job
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "told"),
+    [
+        ("plan.toml", ["--emit", "slurm=1001"], "arrays have at most 1000 tasks"),
+        ("plan.toml", ["--emit", "cron=3"], "expected one of kubernetes=N"),
+    ],
+)
+def test_what_no_script_can_run_is_refused(
+    catnip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str, options: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with plan(tmp_path).open() as text:
+        monkeypatch.setattr(sys, "stdin", text)
+        refused = catnip("run", scenario, "--out", "out", *options)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert told in refused.err
+
+
+def test_a_job_has_a_name_that_every_cluster_takes(catnip: Run, tmp_path: Path) -> None:
     file = plan(tmp_path)
-    command = f"catnip run {file} --seeds 3 --out {tmp_path}/out"
-    slurm = catnip("run", file, "--seeds", 3, "--out", tmp_path / "out", "--emit", "slurm=20").out
-    assert "#SBATCH --array=1-20\n" in slurm
-    assert (
-        f'exec {command} --threads "${{SLURM_CPUS_PER_TASK:-1}}" --shard "$SLURM_ARRAY_TASK_ID/20"\n' in slurm
+    file.write_text(file.read_text().replace('"X-5"', "'Ünit \"5\" of 2026'"))
+    slurm, kubernetes = (
+        catnip("run", file, "--out", tmp_path / "out", "--emit", f"{kind}=2").out
+        for kind in ("slurm", "kubernetes")
     )
-    job = catnip("run", file, "--seeds", 3, "--out", tmp_path / "out", "--emit", "kubernetes=20").out
-    assert f'{command} --threads 1 --shard \\"$((JOB_COMPLETION_INDEX + 1))/20\\"' in job
-    for kind, told in (
-        ("slurm=1001", "arrays have at most 1000 tasks"),
-        ("cron=3", "expected one of kubernetes=N"),
-    ):
-        refused = catnip("run", file, "--out", tmp_path / "out", "--emit", kind)
-        assert refused.code == 2 and told in refused.err
+    assert "#SBATCH --job-name=nit--5--of-2026\n" in slurm
+    assert "  name: nit--5--of-2026\n" in kubernetes

@@ -1,7 +1,10 @@
 """Scripts that run the shares of a plan: a job array of Slurm, a job of Kubernetes, or processes here."""
 
+import os
 import shlex
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import click
 
@@ -19,23 +22,27 @@ def slurm(words: Sequence[str], shares: int, name: str) -> str:
         )
     return f"""\
 #!/bin/sh
-#SBATCH --job-name={shlex.quote(name)}
+#SBATCH --job-name={_label(name)}
 #SBATCH --array=1-{shares}
 #SBATCH --cpus-per-task=1
 #SBATCH --output=slurm-%A_%a.out
 # Submit it again after a failure: what is there is not run again.
-exec {shlex.join(words)} --threads "${{SLURM_CPUS_PER_TASK:-1}}" --shard "$SLURM_ARRAY_TASK_ID/{shares}"
+# If sbatch says "Invalid job array specification", {shares} tasks are more than this cluster allows: one less
+# than MaxArraySize of `scontrol show config`. Print a script with fewer shares.
+cd {_folder()} || exit
+exec {_command(words)} --threads "${{SLURM_CPUS_PER_TASK:-1}}" --shard "$SLURM_ARRAY_TASK_ID/{shares}"
 """
 
 
 def parallel(words: Sequence[str], shares: int, name: str) -> str:
     """Returns a shell script that runs the shares on all cores of this machine, one process for each core."""
     del name
-    command = f"{shlex.join(words)} --threads 1 --quiet --shard '{{}}/{shares}'"
+    command = f"{_command(words)} --threads 1 --quiet --shard '{{}}/{shares}'"
     return f"""\
 #!/bin/sh
 # One process for each core; JOBS sets another number.
 # Start it again after a failure: what is there is not run again.
+cd {_folder()} || exit
 seq {shares} | xargs -P "${{JOBS:-$(nproc)}}" -I '{{}}' {command}
 """
 
@@ -44,13 +51,12 @@ def kubernetes(words: Sequence[str], shares: int, name: str) -> str:
     """Returns an indexed Job: the image must have CATNIP and the scenario, the claim a common disk."""
     command = shlex.join(words)
     share = f"$((JOB_COMPLETION_INDEX + 1))/{shares}"
-    label = "".join(one if one.isalnum() else "-" for one in name.lower()).strip("-") or "catnip"
     script = f'exec {command} --threads 1 --shard "{share}"'
     return f"""\
 apiVersion: batch/v1
 kind: Job
 metadata:
-  name: {label}
+  name: {_label(name).lower()}
 spec:
   completionMode: Indexed
   completions: {shares}
@@ -100,6 +106,24 @@ def _written(option: click.Option, value: object) -> list[str]:
     for one in values:
         written += [name, "=".join(map(str, one)) if isinstance(one, tuple) else str(one)]
     return written if value else []
+
+
+def _command(words: Sequence[str]) -> str:
+    """Returns a command line that runs where PATH does not lead to this installation, as in a job."""
+    program, *others = words
+    beside = Path(sys.executable).with_name(program)
+    return shlex.join([str(beside) if os.access(beside, os.X_OK) else program, *others])
+
+
+def _folder() -> str:
+    """Returns this folder, to which the paths of a command are relative, as a word of a shell."""
+    return shlex.quote(str(Path.cwd()))
+
+
+def _label(name: str) -> str:
+    """Returns a name as a job may have it: letters, digits and dashes, at most 63."""
+    allowed = (one if one.isascii() and one.isalnum() else "-" for one in name)
+    return "".join(allowed)[:63].strip("-") or "catnip"
 
 
 def _quoted(text: str) -> str:
