@@ -239,8 +239,8 @@ def test_scripts_for_clusters_call_one_share_for_each_task(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan(tmp_path)
-    command = ["run", "plan.toml", "--seeds", 3, "--out", "out"]
-    options = "catnip run plan.toml --seeds 3 --out out --threads"
+    command = ["run", "plan.toml", "--seeds", 3, "--out", "out", "--seed", 0, "--dry-run"]
+    options = "catnip run plan.toml --seeds 3 --out out --seed 0 --threads"
     slurm = catnip(*command, "--emit", "slurm=20").out
     program = Path(sys.executable).parent
     share = '--shard "$SLURM_ARRAY_TASK_ID/20"'
@@ -257,6 +257,12 @@ def test_scripts_for_clusters_call_one_share_for_each_task(
     [
         ("plan.toml", ["--emit", "slurm=1001"], "arrays have at most 1000 tasks"),
         ("plan.toml", ["--emit", "cron=3"], "expected one of kubernetes=N"),
+        (
+            "plan.toml",
+            ["--emit", "slurm=3", "--shard", "1/3"],
+            "--emit: needs a scenario that has a file, and no",
+        ),
+        ("-", ["--emit", "slurm=3"], "--emit: needs a scenario that has a file, and no --shard"),
     ],
 )
 def test_what_no_script_can_run_is_refused(

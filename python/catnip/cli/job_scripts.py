@@ -92,7 +92,7 @@ def words_of(context: click.Context, without: Sequence[str]) -> list[str]:
         value = context.params.get(str(parameter.name))
         if not isinstance(parameter, click.Option):
             words.append(str(value))
-        elif parameter.name not in without and value != parameter.get_default(context):
+        elif parameter.name not in without and value not in (None, parameter.get_default(context)):
             words += _written(parameter, value)
     return words
 
@@ -105,7 +105,7 @@ def _written(option: click.Option, value: object) -> list[str]:
     written: list[str] = []
     for one in values:
         written += [name, "=".join(map(str, one)) if isinstance(one, tuple) else str(one)]
-    return written if value else []
+    return written
 
 
 def _command(words: Sequence[str]) -> str:

@@ -320,7 +320,10 @@ def _print_plan(plan: "Plan", tables: Sequence[str], emit: tuple[str, int] | Non
         from catnip.cli.job_scripts import KINDS, words_of  # noqa: PLC0415 -- few runs need it
 
         kind, shares = emit
-        words = words_of(click.get_current_context(), ("emit", "threads"))
+        context = click.get_current_context()
+        if context.params["scenario"] == "-" or context.params["shard"] is not None:
+            raise click.UsageError("--emit: needs a scenario that has a file, and no --shard")
+        words = words_of(context, ("emit", "threads", "dry_run"))
         click.echo(KINDS[kind](words, shares, scenario.id), nl=False)
         return
     variants, seeds = plan.variants, plan.seeds([plan.looks[-1]])
