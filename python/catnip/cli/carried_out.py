@@ -198,8 +198,9 @@ def _on_disk(
             runs.carry_out(
                 points, request, runs.share_of(len(plan.variants), *shard), rule, progress, executor
             )
-            if runs.settled(points, len(plan.variants), rule) is None:
-                return None
+        # Another share may have stored its last runs while this one held the lock, and left the tables to it.
+        if runs.settled(points, len(plan.variants), rule) is None:
+            return None
     with only_writer(folder) if shard is None else _if_free(folder) as is_busy:
         if is_busy:
             return None
