@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from catnip.base.locks import one_of_several_writers, only_writer
+from catnip.base.locks import LOCK, last_of_several_writers, one_of_several_writers, only_writer
 from catnip.store import results, runs
 from conftest import Run
-from plans import LINE, points_in, tables_of
+from plans import LINE, eventually, points_in, tables_of
 
 PLAN = (
     """
@@ -175,6 +175,25 @@ def test_several_share_a_folder_and_one_alone_has_it_to_itself(catnip: Run, tmp_
         assert refused.code == 2 and "writes there" in refused.err
     assert not (out / ".catnip-lock").exists()
     assert catnip("run", file, "--out", out).code == 0
+
+
+def test_a_share_that_begins_while_another_one_writes_the_tables_waits(catnip: Run, tmp_path: Path) -> None:
+    file, out = plan(tmp_path), tmp_path / "out"
+    assert catnip("run", file, "--out", out, "--shard", "1/1").code == 0
+    before = tables_of(out)
+    with last_of_several_writers(out) as is_busy:
+        late = started(file, "--out", out, "--shard", "1/2")
+        assert not is_busy
+        assert eventually(lambda: late.poll() is not None or is_open(late.pid, out / LOCK))
+        assert late.poll() is None
+    _, err = late.communicate(timeout=120)
+    assert (late.returncode, err) == (0, "")
+    assert tables_of(out) == before
+
+
+def is_open(process: int, file: Path) -> bool:
+    """Returns true if a process has opened a file."""
+    return any(other.resolve() == file for other in Path(f"/proc/{process}/fd").iterdir())
 
 
 def test_shares_are_disjoint_and_whole_and_of_nearly_the_same_size() -> None:

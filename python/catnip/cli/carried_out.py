@@ -1,7 +1,7 @@
 """Runs of `catnip run`: their seeds, who makes them, and the summaries of what there is in the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from catnip._core import InputError, Scenario
 from catnip.analysis import summary
 from catnip.analysis.stopping import Until, confidence_of, looks_of
 from catnip.analysis.summary import Summary
-from catnip.base.locks import one_of_several_writers, only_writer
+from catnip.base.locks import last_of_several_writers, one_of_several_writers, only_writer
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
 from catnip.report.summary_tables import DIFFERENCES, Pairs, bases, is_settled, pairs_of
@@ -201,7 +201,7 @@ def _on_disk(
         # Another share may have stored its last runs while this one held the lock, and left the tables to it.
         if runs.settled(points, len(plan.variants), rule) is None:
             return None
-    with only_writer(folder) if shard is None else _if_free(folder) as is_busy:
+    with only_writer(folder) if shard is None else last_of_several_writers(folder) as is_busy:
         if is_busy:
             return None
         keeps = shard is not None or plan.scenario.is_plan
@@ -220,18 +220,6 @@ def _on_disk(
             stored.write(folder, written)
     note(f"wrote the tables to {folder}")
     return outcome
-
-
-@contextmanager
-def _if_free(folder: Path) -> Iterator[bool]:
-    """Holds the lock of a folder during the block, if no other process does; yields true if one does."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(only_writer(folder))
-        except InputError:
-            yield True
-            return
-        yield False
 
 
 @contextmanager
