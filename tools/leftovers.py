@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROGRAMS = {
     *("catnip-emu", "catnip-agent", "nginx", "chromium", "tcpdump", "tshark", "dumpcap", "dnsmasq"),
-    *("slirp4netns", "pasta", "passt"),
+    *("slirp4netns", "pasta", "passt", "munged", "slurmctld", "slurmd", "slurmstepd"),
 }
 TIMEOUT_S = 10.0
 """Waiting time for processes of the tests that are still ending, s."""
