@@ -148,7 +148,7 @@ impl fmt::Display for Time {
 }
 
 /// Line rate in bit/s; never zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 impl Rate {

@@ -7,16 +7,18 @@ use crate::scenario::describe::Nodes;
 use crate::scenario::external::{PORT, Protocol};
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, Times, yes};
-use catnip_base::{Distribution, Rate, Span, keywords};
+use catnip_base::{Distribution, Rate, Span};
 use catnip_net::mark::Service;
-use catnip_sim::app::{AnyApp, SegmentRecord, ServerConfig, Video, VideoConfig, VideoRecord};
+use catnip_sim::app::{
+    AnyApp, Fixed, RateRule, SegmentRecord, ServerConfig, Video, VideoConfig, VideoRecord, segment_bytes,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Streamed videos: each user watches one after the other. Segments of a fixed rate come over one connection, and the client fetches no
-/// further ahead than its buffer holds, so that the server sends bursts with idle periods between them.
+/// Streamed videos: each user watches one after the other. Segments come over one connection, with a fixed rate or one that the client
+/// chooses for each, and the client fetches no further ahead than its buffer holds, so that the server sends bursts with idle periods.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "video")]
@@ -28,12 +30,15 @@ pub(crate) struct VideoFile {
     #[schemars(with = "Nodes", example = &"server")]
     servers: String,
     /// Rule by which a client chooses the rate of the next segment.
-    #[serde(default)]
-    #[schemars(with = "String", example = &"fixed", extend("default" = "fixed"))]
-    rule: Text<Rule>,
-    /// Rate of a video: the size of a segment divided by its playing time.
-    #[schemars(with = "String", example = &"4Mbit")]
-    rate: Text<Rate>,
+    #[serde(default = "fixed")]
+    #[schemars(example = &"bola", extend("default" = "fixed"))]
+    rule: Text<RateRule>,
+    /// Rate of a video with rule `fixed`: the size of a segment divided by its playing time.
+    #[schemars(example = &"4Mbit", extend("x-default" = "required with rule `fixed`"))]
+    rate: Option<Text<Rate>>,
+    /// Rates from which the other rules choose, in ascending order.
+    #[schemars(example = json!(["400kbit", "1Mbit", "2.5Mbit"]), extend("x-default" = "required with the other rules"))]
+    ladder: Option<Vec<Text<Rate>>>,
     /// Playing time of a segment.
     #[serde(default = "segment")]
     #[schemars(with = "String", example = &"2s", extend("default" = "4s"))]
@@ -71,15 +76,12 @@ pub(crate) struct VideoFile {
     tells_size: bool,
 }
 
-keywords! {
-    /// Rule by which a client chooses the rate of the next segment.
-    #[derive(Default)]
-    enum Rule {
-        /// Fixed rate.
-        #[default]
-        Fixed = ("fixed", "the same rate for all segments"),
-    }
+fn fixed() -> Text<RateRule> {
+    Text(RateRule::Fixed(Fixed))
 }
+
+/// Largest size of a segment, bits: a petabyte.
+const MAX_SEGMENT_BITS: f64 = 8e15;
 
 fn segment() -> Text<Span> {
     Text(Span::from_secs(4))
@@ -117,7 +119,7 @@ impl TrafficKind for VideoFile {
     }
 
     fn build(&self, context: &BuildContext<'_>) -> Result<Arc<dyn Workload>, KeyError> {
-        let Self { rate, segment, length, buffer, start, request_bytes, .. } = self;
+        let Self { segment, length, buffer, start, request_bytes, .. } = self;
         let wrong = |key: &str, message: String| Err((context.key(key), message));
         if context.has_external_hosts() {
             return wrong("servers", "only between simulated hosts; external clients can be players".into());
@@ -125,18 +127,14 @@ impl TrafficKind for VideoFile {
         if segment.0 == Span::ZERO {
             return wrong("segment", "0s: expected more".into());
         }
-        let bits = u128::from(rate.0.bits_per_second()) * u128::from(segment.0.as_nanos());
-        let Ok(segment_bytes) = u64::try_from(bits / 8_000_000_000) else {
-            return wrong("rate", format!("{}: a segment would be too large", rate.0));
-        };
-        if segment_bytes == 0 || length.0 == Span::ZERO || *request_bytes == 0 {
-            let key = if segment_bytes == 0 {
-                "rate"
-            } else if *request_bytes == 0 {
-                "request_bytes"
-            } else {
-                "length"
-            };
+        let (key, ladder) = self.rates().map_err(|(key, problem)| (context.key(key), problem))?;
+        if let Some(rate) = ladder.iter().find(|rate| **rate * segment.0.as_secs() > MAX_SEGMENT_BITS) {
+            return wrong(key, format!("{rate} bit/s: a segment would be too large"));
+        }
+        let is_empty = segment_bytes(ladder[0], segment.0) == 0;
+        let empty =
+            [(key, is_empty), ("request_bytes", *request_bytes == 0), ("length", length.0 == Span::ZERO)];
+        if let Some((key, _)) = empty.into_iter().find(|(_, is_empty)| *is_empty) {
             return wrong(key, "expected at least one byte, and one segment".into());
         }
         if buffer.0 < start.0 + segment.0 {
@@ -146,7 +144,8 @@ impl TrafficKind for VideoFile {
             return wrong("length", format!("{}: too many segments", length.0));
         };
         let config = VideoConfig {
-            segment_bytes,
+            ladder,
+            rule: self.rule.0.clone(),
             segment: segment.0,
             segments,
             buffer: buffer.0,
@@ -154,12 +153,33 @@ impl TrafficKind for VideoFile {
             pause_s: self.pause.0.clone(),
             request_bytes: *request_bytes,
         };
-        let Text(Rule::Fixed) = self.rule;
         Ok(Arc::new(VideoWorkload(Arc::new(config))))
     }
 
     fn service(&self) -> Service {
         Service::Interactive
+    }
+}
+
+impl VideoFile {
+    /// Returns the key of the rates of a video, and the rates in ascending order, bit/s. An error gives the wrong key and the reason.
+    fn rates(&self) -> Result<(&'static str, Vec<f64>), (&'static str, String)> {
+        let is_fixed = matches!(self.rule.0, RateRule::Fixed(_));
+        match (&self.ladder, &self.rate) {
+            (None, Some(Text(rate))) if is_fixed => Ok(("rate", vec![rate.bits_per_second() as f64])),
+            (Some(rates), None) if !is_fixed => {
+                let rates: Vec<f64> = rates.iter().map(|Text(rate)| rate.bits_per_second() as f64).collect();
+                if rates.len() < 2 || !rates.is_sorted_by(|a, b| a < b) {
+                    return Err(("ladder", "expected at least two rates in ascending order".into()));
+                }
+                Ok(("ladder", rates))
+            }
+            (Some(_), _) if is_fixed => {
+                Err(("ladder", "rule fixed has no choice; expected rate alone".into()))
+            }
+            (None, None) if is_fixed => Err(("rate", "required with rule fixed".into())),
+            _ => Err(("ladder", format!("required with rule {}, without rate", self.rule.0))),
+        }
     }
 }
 

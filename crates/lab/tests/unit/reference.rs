@@ -216,6 +216,9 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
                 format!(
                     "[traffic.it]\nkind = 'video'\nrate = '1Mbit'\nlength = '9s'\nbuffer = '1min'\n{hosts}"
                 ),
+                format!(
+                    "[traffic.it]\nkind = 'video'\nladder = ['1Mbit', '2Mbit']\nrule = 'bba'\nlength = '9s'\n{hosts}"
+                ),
             ],
         ),
         "[traffic.NAME] with kind = \"web\"" => (

@@ -10,8 +10,9 @@ fn run(rate: &str, keys: &str) -> [Table; 2] {
         "id = 'X'\ntitle = 'x'\nduration = '200s'\n[tcp]\nprofile = 'rfc'\n\
          [node]\nserver = {{ kind = 'host' }}\nuser = {{ kind = 'host' }}\n\
          [link.l]\nfrom = 'server'\nto = 'user'\nrate = '{rate}'\ndelay = '20ms'\nqueue = 'drop-tail:100'\n\
-         [traffic.video]\nkind = 'video'\nclients = 'user'\nservers = 'server'\nrate = '2Mbit'\n\
-         segment = '1s'\nlength = '30s'\npause = '1s'\n{keys}\n"
+         [traffic.video]\nkind = 'video'\nclients = 'user'\nservers = 'server'\n\
+         segment = '1s'\nlength = '30s'\npause = '1s'\n{keys}\n{}\n",
+        if keys.contains("ladder") { "" } else { "rate = '2Mbit'" }
     );
     let scenario = Scenario::parse(Path::new("x.toml"), &text).unwrap_or_else(|error| panic!("{error}"));
     let wanted = ["videos", "segments"].map(|name| name.parse::<TableName>().unwrap());
@@ -88,10 +89,51 @@ fn a_slow_link_stalls_and_what_stalls_and_starts_adds_up_to_the_time_of_the_vide
 }
 
 #[test]
+fn each_rule_settles_where_its_law_says_and_what_was_fetched_is_told() {
+    let ladder = "ladder = ['500kbit', '1Mbit', '2Mbit', '4Mbit']\nbuffer = '20s'\nstart = '2s'";
+    for (rule, last, reason) in [
+        ("throughput", 2.0, "nine tenths of 3 Mbit/s are above 2 and below 4"),
+        ("throughput:safety=50%", 1.0, "half of 3 Mbit/s is above 1 and below 2"),
+        ("bba:reservoir=2s,cushion=4s", 4.0, "with 6 s in the buffer, the highest rate"),
+    ] {
+        let [videos, segments] = run("3Mbit", &format!("{ladder}\nrule = '{rule}'"));
+        let (rates, bytes) = (column(&segments, "rate_mbps"), column(&segments, "bytes"));
+        assert_eq!(rates[0], 0.5, "{rule}: nothing is known, and nothing is in the buffer");
+        assert!(rates[5..30].contains(&last), "{rule}: {reason}: {rates:?}");
+        assert!(rates.iter().zip(&bytes).all(|(rate, bytes)| close(rate * 1e6 / 8.0, *bytes)));
+        let of = |name| column(&videos, name)[0];
+        assert!(close(of("mean_rate_mbps"), rates[..30].iter().sum::<f64>() / 30.0));
+        let switches = rates[..30].windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!(of("switches"), switches as f64, "{rates:?}");
+    }
+    // By the law of BOLA, no rate is fetched with more in the buffer than V (v + gp) s.
+    let [videos, segments] = run("3Mbit", &format!("{ladder}\nrule = 'bola'"));
+    let v = 19.0 / (8f64.ln() + 5.0);
+    let (rates, starts) = (column(&segments, "rate_mbps"), column(&segments, "start_s"));
+    let begins = column(&videos, "start_s")[0] + column(&videos, "startup_s")[0];
+    for n in 1..30 {
+        let ahead_s = n as f64 - (starts[n] - begins).max(0.0);
+        assert!(
+            ahead_s <= v * ((rates[n] / 0.5).ln() + 5.0) + 1e-9,
+            "segment {n} of {} with {ahead_s} s",
+            rates[n]
+        );
+    }
+}
+
+#[test]
 fn what_a_video_cannot_have_is_named() {
     for (keys, named) in [
         ("buffer = '4s'\nstart = '4s'", "traffic.video.buffer"),
-        ("rule = 'adaptive'", "fixed"),
+        ("rule = 'adaptive'", "one of fixed, throughput, bba, bola"),
+        ("rule = 'bola'", "traffic.video.ladder: required with rule bola"),
+        ("ladder = ['1Mbit', '2Mbit']", "traffic.video.ladder: rule fixed has no choice"),
+        (
+            "rule = 'bola'\nladder = ['1Mbit', '2Mbit']",
+            "traffic.video.ladder: required with rule bola:gp=5, without rate",
+        ),
+        ("rule = 'throughput:safety=0'", "a share above 0"),
+        ("rule = 'bba:cushion=0s'", "a cushion above zero"),
         ("request_bytes = 0", "traffic.video.request_bytes"),
     ] {
         let text = format!(

@@ -27,7 +27,7 @@ pub use server::{Server, ServerConfig};
 pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
 pub use telnet::{EchoRecord, Telnet, TelnetConfig};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
-pub use video::{SegmentRecord, Video, VideoConfig, VideoRecord};
+pub use video::{Fixed, RateRule, SegmentRecord, Video, VideoConfig, VideoRecord, segment_bytes};
 pub use web::{Http, WebClient, WebConfig};
 
 use crate::host::{Conn, Host};

@@ -126,6 +126,14 @@ impl ActivityTable for VideoRecord {
             |video| 8e-6 * video.record.fetched_bytes as f64 / video.record.fetching.as_secs(),
         );
         to.float(
+            "mean_rate_mbps",
+            "Mean rate of the fetched segments in the video: their size divided by their playing time; NaN without any.",
+            |video| 8e-6 * video.record.fetched_bytes as f64 / video.record.fetched.as_secs(),
+        );
+        to.integer("switches", "Number of segments with another rate than the segment before.", |video| {
+            video.record.switches.into()
+        });
+        to.float(
             "time_s",
             "Duration from the first request to the end of the video; NaN if that has not come.",
             |video| seconds_from(video.record.start, video.end),
@@ -151,6 +159,9 @@ impl ActivityTable for SegmentRecord {
             segment.record.number
         });
         to.integer("bytes", "Size of the segment.", |segment| segment.record.bytes);
+        to.float("rate_mbps", "Rate in the video: the size divided by the playing time.", |segment| {
+            segment.record.rate.bits_per_second() as f64 / 1e6
+        });
         to.float("start_s", "Time of the request.", |segment| segment.record.start.as_secs());
         to.float(
             "time_s",

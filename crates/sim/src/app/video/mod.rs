@@ -1,16 +1,23 @@
+mod rule;
+
+pub use rule::{Fixed, RateRule};
+
+use self::rule::{Chooser, Offer};
 use super::{AppEvent, Application, Interest, Unfinished};
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
 use crate::record::Activity;
-use catnip_base::{Distribution, Rng, Span, Stream, Time};
+use catnip_base::{Distribution, Rate, Rng, Span, Stream, Time};
 use std::sync::Arc;
 
-/// Configuration of videos that users watch: segments of a fixed rate, fetched ahead of what is played.
+/// Configuration of videos that users watch: segments of one of several rates, fetched ahead of what is played.
 #[derive(Clone, Debug)]
 pub struct VideoConfig {
-    /// Size of a segment, bytes.
-    pub segment_bytes: u64,
+    /// Rates, bit/s, in ascending order; not empty.
+    pub ladder: Vec<f64>,
+    /// Rule by which a client chooses the rate of the next segment.
+    pub rule: RateRule,
     /// Playing time of a segment.
     pub segment: Span,
     /// Number of segments of a video.
@@ -34,6 +41,8 @@ pub struct SegmentRecord {
     pub number: u64,
     /// Size, bytes.
     pub bytes: u64,
+    /// Rate in the video: the size divided by the playing time.
+    pub rate: Rate,
     /// Time of the request.
     pub start: Time,
 }
@@ -71,6 +80,10 @@ pub struct VideoRecord {
     pub fetched_bytes: u64,
     /// Time during which segments were fetched.
     pub fetching: Span,
+    /// Playing time of the fetched segments.
+    pub fetched: Span,
+    /// Number of segments with another rate than the segment before.
+    pub switches: u32,
 }
 
 impl Activity for VideoRecord {
@@ -92,6 +105,9 @@ pub struct Video {
     requests: u64,
     /// Time of the outstanding request.
     requested: Option<Time>,
+    chooser: Chooser,
+    /// Index of the rate of the segment that was requested last.
+    level: usize,
     playback: Playback,
 }
 
@@ -115,7 +131,19 @@ impl Video {
     pub fn new(config: Arc<VideoConfig>, spec: ConnectionSpec, seed: u64, user: u32) -> Self {
         let rng = Rng::new(seed, Stream::User(user));
         let video = Self::begun(0, 0, Time::ZERO);
-        Self { config, spec, rng, conn: None, video, requests: 0, requested: None, playback: Playback::Off }
+        let chooser = Chooser::new(config.rule.clone());
+        Self {
+            config,
+            spec,
+            rng,
+            conn: None,
+            video,
+            requests: 0,
+            requested: None,
+            chooser,
+            level: 0,
+            playback: Playback::Off,
+        }
     }
 
     fn begun(app: u32, number: u64, start: Time) -> VideoRecord {
@@ -129,7 +157,29 @@ impl Video {
             segments: 0,
             fetched_bytes: 0,
             fetching: Span::ZERO,
+            fetched: Span::ZERO,
+            switches: 0,
         }
+    }
+
+    /// Chooses the rate of the next segment.
+    fn choose(&mut self, now: Time) {
+        let VideoConfig { ladder, segment, buffer, .. } = &*self.config;
+        let offer = Offer { ladder, segment_s: segment.as_secs(), buffer_s: buffer.as_secs() };
+        let level = self.chooser.next(offer, self.level, self.ahead(now).as_secs());
+        self.video.switches += u32::from(level != self.level && self.video.segments > 0);
+        self.level = level;
+    }
+
+    /// Returns the size of a segment with the chosen rate, bytes.
+    fn segment_bytes(&self) -> u64 {
+        segment_bytes(self.config.ladder[self.level], self.config.segment)
+    }
+
+    fn segment(&self, app: u32, start: Time) -> SegmentRecord {
+        let rate =
+            Rate::from_bits_per_second(self.config.ladder[self.level] as u64).expect("rates are positive");
+        SegmentRecord { app, number: self.requests, bytes: self.segment_bytes(), rate, start }
     }
 
     fn pause(&mut self, host: &mut Host<'_>) {
@@ -139,21 +189,25 @@ impl Video {
 
     fn fetch(&mut self, host: &mut Host<'_>) {
         let conn = *self.conn.get_or_insert_with(|| host.open(self.spec));
-        let VideoConfig { request_bytes, segment_bytes, .. } = *self.config;
         let (tag, context) = (self.requests, None);
-        host.send(conn, Message { bytes: request_bytes, tag, response_bytes: segment_bytes, context });
+        let (bytes, response_bytes) = (self.config.request_bytes, self.segment_bytes());
+        host.send(conn, Message { bytes, tag, response_bytes, context });
         self.requested.get_or_insert(host.now());
     }
 
     /// Handles the arrival of a segment.
     fn fetched(&mut self, host: &mut Host<'_>) {
-        let (now, bytes) = (host.now(), self.config.segment_bytes);
+        let now = host.now();
         let Some(start) = self.requested.take() else { return };
-        host.record(&SegmentRecord { app: host.program(), number: self.requests, bytes, start });
+        let segment = self.segment(host.program(), start);
+        host.record(&segment);
+        let time_s = (now - start).as_secs();
+        self.chooser.fetched(time_s, segment.bytes as f64 * 8.0 / time_s);
         self.requests += 1;
         self.video.segments += 1;
-        self.video.fetched_bytes += bytes;
+        self.video.fetched_bytes += segment.bytes;
         self.video.fetching += now - start;
+        self.video.fetched += self.config.segment;
         let ahead = self.ahead(now);
         let is_whole = self.video.segments == self.config.segments;
         match self.playback {
@@ -207,6 +261,11 @@ impl Video {
     }
 }
 
+/// Returns the size of a segment with this rate, bit/s, and playing time, bytes.
+pub fn segment_bytes(rate: f64, segment: Span) -> u64 {
+    (rate as u128 * u128::from(segment.as_nanos()) / 8_000_000_000) as u64
+}
+
 impl Application for Video {
     fn interest(&self) -> Interest {
         Interest { peer_closed: true, ..Interest::MESSAGES }
@@ -218,9 +277,13 @@ impl Application for Video {
             AppEvent::Timer(NEXT) => {
                 self.video = Self::begun(host.program(), self.video.number, host.now());
                 self.playback = Playback::Waiting(host.now(), Span::ZERO);
+                self.choose(host.now());
                 self.fetch(host);
             }
-            AppEvent::Timer(FETCH) => self.fetch(host),
+            AppEvent::Timer(FETCH) => {
+                self.choose(host.now());
+                self.fetch(host);
+            }
             AppEvent::Timer(_) => self.run_out(host),
             AppEvent::Message { .. } => self.fetched(host),
             AppEvent::PeerClosed(conn) => {
@@ -236,9 +299,7 @@ impl Application for Video {
 
     fn unfinished(&self, app: u32, visitor: &mut Unfinished<'_>) {
         if let (Some(start), Some(conn)) = (self.requested, self.conn) {
-            let bytes = self.config.segment_bytes;
-            let segment = SegmentRecord { app, number: self.requests, bytes, start };
-            (visitor.visit)(&segment, (visitor.arrived)(conn));
+            (visitor.visit)(&self.segment(app, start), (visitor.arrived)(conn));
         }
         if !matches!(self.playback, Playback::Off) {
             (visitor.visit)(&self.video, self.video.fetched_bytes);
