@@ -12,6 +12,7 @@ mod traffic;
 
 pub use error::InputError;
 pub use formats::capture::{CapturedBursts, read_bursts};
+pub use formats::conversations::{CapturedVectors, read_vectors};
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::logs::{LogRequest, PacketLog, check_capture, write_logs};
 pub use formats::path_file::PathFile;

@@ -40,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(read_bursts, module)?)?;
+    module.add_function(wrap_pyfunction!(read_vectors, module)?)?;
     module.add_function(wrap_pyfunction!(seconds, module)?)?;
     module.add_function(wrap_pyfunction!(bytes, module)?)?;
     module.add_function(wrap_pyfunction!(outline, module)?)?;
@@ -246,15 +247,7 @@ impl PyScenario {
             py.detach(|| plan.vectors(group, seed)).map_err(|message| error_at("traffic", message))?;
         let text =
             py.detach(|| tmix::write(&vectors, form)).map_err(|message| error_at("traffic", message))?;
-        let column = |of: &dyn Fn(&ConnectionVector) -> u64| {
-            vectors.iter().map(of).collect::<Vec<u64>>().into_pyarray(py)
-        };
-        let out = PyDict::new(py);
-        out.set_item("start_us", column(&|vector| vector.start_us))?;
-        out.set_item("epochs", column(&ConnectionVector::epochs))?;
-        out.set_item("initiator_bytes", column(&|vector| vector.bytes(Side::Initiator)))?;
-        out.set_item("acceptor_bytes", column(&|vector| vector.bytes(Side::Acceptor)))?;
-        Ok((text, out))
+        Ok((text, columns_of(py, &vectors)?))
     }
 
     /// Runs every variant with every seed, on `threads` threads, or on all cores if `threads` is 0. `every` is the interval of time series,
@@ -509,6 +502,34 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
 fn read_bursts(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyDict>, u64, u64, bool)> {
     let found = py.detach(|| catnip_lab::read_bursts(&path)).map_err(input_error)?;
     Ok((to_dict(py, found.bursts, false)?, found.connections, found.unopened, found.is_cut))
+}
+
+/// Reads the TCP connections of a capture. Returns connection vectors of Tmix in `form`, their columns as of `Scenario.tmix`, the numbers of
+/// connections without data and of TCP packets of connections whose opening is not in the capture, and true if the capture ends in the middle
+/// of a packet. Raises InputError.
+#[pyfunction]
+fn read_vectors<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    form: &str,
+) -> PyResult<(String, Bound<'py, PyDict>, u64, u64, bool)> {
+    import_numpy(py)?;
+    let form = form.parse().map_err(|error: ParseError| InputError::new_err(error.to_string()))?;
+    let found = py.detach(|| catnip_lab::read_vectors(&path)).map_err(input_error)?;
+    let text = tmix::write(&found.vectors, form);
+    let text = text.map_err(|problem| InputError::new_err(format!("{}: {problem}", path.display())))?;
+    Ok((text, columns_of(py, &found.vectors)?, found.empty, found.unopened, found.is_cut))
+}
+
+fn columns_of<'py>(py: Python<'py>, vectors: &[ConnectionVector]) -> PyResult<Bound<'py, PyDict>> {
+    let column =
+        |of: &dyn Fn(&ConnectionVector) -> u64| vectors.iter().map(of).collect::<Vec<u64>>().into_pyarray(py);
+    let out = PyDict::new(py);
+    out.set_item("start_us", column(&|vector| vector.start_us))?;
+    out.set_item("epochs", column(&ConnectionVector::epochs))?;
+    out.set_item("initiator_bytes", column(&|vector| vector.bytes(Side::Initiator)))?;
+    out.set_item("acceptor_bytes", column(&|vector| vector.bytes(Side::Acceptor)))?;
+    Ok(out)
 }
 
 /// Converts a time with a unit, such as 200ms, to seconds. Raises InputError.

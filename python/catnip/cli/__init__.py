@@ -22,6 +22,7 @@ from catnip.cli.options import BAD_INPUT, DEFECT, INTERRUPTED, exit_codes_text
 COMMANDS = {
     "agent": ("emulation", "Mark the packets that this host sends, with programs in its kernel."),
     "bursts": ("recordings", "Summarize the bursts that servers send in a packet capture."),
+    "capture": ("traces", "Turn a packet capture into connection vectors, which a scenario can replay."),
     "check": ("files", "Check scenario FILEs and summarize their contents."),
     "convert": ("recordings", "Convert a recorded network path of another tool into a path file."),
     "emulate": ("real_time", "Run a scenario in real time, with real programs on some of its hosts."),

@@ -1,4 +1,4 @@
-"""Commands `catnip trace`, one transfer packet by packet, and `catnip tmix`, traces of connections."""
+"""Commands `trace`, a transfer packet by packet, `tmix`, traces of connections, `capture`, their maker."""
 
 import re
 import sys
@@ -18,9 +18,24 @@ from catnip.cli.options import (
     check_writable,
     common,
     scenario_argument,
+    voice,
     xplot,
 )
 from catnip.report import output
+
+FORM = click.option(
+    "--form",
+    type=click.Choice(("original", "alternate")),
+    default="original",
+    show_default=True,
+    help="Format of the connection vectors.",
+)
+VECTORS = click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE.cvec",
+    help="File for the connection vectors; - is stdout.",
+)
 
 
 @click.command(epilog="Example: catnip trace --profile ns2-2.35 --recovery newreno --drop 20,22 --csv -")
@@ -89,19 +104,8 @@ def trace(
 @scenario_argument
 @click.option("--variant", metavar="NAME", help="Name of the variant.  [default: the first]")
 @click.option("--group", metavar="NAME", help="Name of the traffic group.  [default: the only one]")
-@click.option(
-    "--form",
-    type=click.Choice(("original", "alternate")),
-    default="original",
-    show_default=True,
-    help="Format of the connection vectors.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    metavar="FILE.cvec",
-    help="File for the connection vectors; - is stdout.",
-)
+@FORM
+@VECTORS
 @common
 def tmix(
     scenario: str,
@@ -127,10 +131,41 @@ def tmix(
     text, connections = loaded.tmix(variant or loaded.variants[0], group, form, seed)
     note(f"read or generated the connections of {loaded.path}")
     outline = traces.connections_outline(connections)
+    _print_vectors(text, {"scenario": loaded.id, "seed": seed}, outline, out, as_json)
+
+
+@click.command(epilog="Example: catnip capture site.pcapng --out site.cvec")
+@click.argument("recording", metavar="FILE.pcapng", type=click.Path(path_type=Path))
+@FORM
+@VECTORS
+@click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+@voice
+def capture(recording: Path, form: str, out: Path | None, as_json: bool) -> None:
+    """Turn a packet capture into connection vectors, which a scenario can replay.
+
+    A connection vector has what both ends of a TCP connection sent, in turn or at the same time, and how long
+    they waited, without the effects of the network. Neither addresses nor names nor data of packets are kept.
+    Connections whose opening is not in the capture are left out. Traffic of kind tmix replays the file.
+    """
+    if as_json and out == STDOUT:
+        raise click.UsageError("--json and --out -: both write to stdout")
+    check_writable([] if out in (None, STDOUT) else [out])
+    text, connections, empty, unopened, is_cut = _core.read_vectors(recording, form)
+    note(f"read {recording}")
+    if is_cut:
+        note("the capture ends in the middle of a packet; what is before it counts")
+    outline = traces.connections_outline(connections) | {"without_data": empty, "left_out_packets": unopened}
+    _print_vectors(text, {"capture": str(recording), "is_cut": is_cut}, outline, out, as_json)
+
+
+def _print_vectors(
+    text: str, source: dict[str, Any], outline: dict[str, float], out: Path | None, as_json: bool
+) -> None:
+    """Prints or writes connection vectors, and tells what is in them."""
     if out == STDOUT:
         sys.stdout.write(text)
     elif as_json:
-        output.print_json({"version": __version__, "scenario": loaded.id, "seed": seed, "outline": outline})
+        output.print_json({"version": __version__, **source, "outline": outline})
     else:
         output.print_outline(outline)
     if out not in (None, STDOUT):

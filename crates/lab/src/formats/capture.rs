@@ -32,31 +32,10 @@ pub struct CapturedBursts {
 /// that accepted the connection, and ends when all data that this side has sent is acknowledged. What an application has written and TCP
 /// has not sent is not in a capture: data that follows an ACK at once, without a request, belongs to the burst before.
 pub fn read_bursts(path: &Path) -> Result<CapturedBursts, InputError> {
-    let name = path.display().to_string();
-    let wrong = |error: CaptureError| InputError::new(&name, "", error);
-    let file =
-        File::open(path).map_err(|error| InputError::new(&name, "", format!("cannot read it: {error}")))?;
-    let mut reader = Reader::new(BufReader::new(file)).map_err(wrong)?;
-    let (mut servers, mut restored) = (Servers::default(), Restored::default());
-    let (mut begin, mut latest) = (None, 0);
-    let is_cut = loop {
-        match reader.next_record() {
-            Ok(Some(record)) => {
-                let begin = *begin.get_or_insert(record.nanos);
-                // Where a clock was set back, or captures were merged out of order, time stands still.
-                latest = latest.max(record.nanos.saturating_sub(begin));
-                if let Some(packet) = record.ip() {
-                    let (packet, _) = restored.restore(packet, record.missing());
-                    servers.packet(Time::ZERO + Span::from_nanos(latest as u64), packet);
-                }
-            }
-            Ok(None) => break false,
-            Err(CaptureError::Truncated) => break true,
-            Err(error) => return Err(wrong(error)),
-        }
-    };
+    let mut servers = Servers::default();
+    let is_cut = each_packet(path, |now, flow, tcp| servers.packet(now, flow, tcp))?;
     if servers.count == 0 && servers.unopened == 0 {
-        return Err(InputError::new(&name, "", "it has no TCP packets"));
+        return Err(InputError::new(&path.display().to_string(), "", "it has no TCP packets"));
     }
     let Servers { mut open, mut bursts, count, unopened, .. } = servers;
     open.values_mut().for_each(|open| open.settle(&mut bursts));
@@ -65,6 +44,40 @@ pub fn read_bursts(path: &Path) -> Result<CapturedBursts, InputError> {
     tables.extend(Run { variant: 0, seed: 0 }, all.map(|burst| BurstRow { group: "", burst }));
     let bursts = tables.into_map().remove(&TableName::BURSTS).expect("the table that was asked for");
     Ok(CapturedBursts { bursts, connections: count, unopened, is_cut })
+}
+
+/// Visits the TCP packets of a capture that are whole, each with the time since the first packet and its flow. Times do not decrease: where a
+/// clock was set back, or captures were merged out of order, time stands still. Returns true if the capture ends in the middle of a packet.
+pub(super) fn each_packet(
+    path: &Path,
+    mut visit: impl FnMut(Time, FlowKey, &Tcp<'_>),
+) -> Result<bool, InputError> {
+    let name = path.display().to_string();
+    let wrong = |error: CaptureError| InputError::new(&name, "", error);
+    let file =
+        File::open(path).map_err(|error| InputError::new(&name, "", format!("cannot read it: {error}")))?;
+    let mut reader = Reader::new(BufReader::new(file)).map_err(wrong)?;
+    let mut restored = Restored::default();
+    let (mut begin, mut latest) = (None, 0);
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => {
+                let begin = *begin.get_or_insert(record.nanos);
+                latest = latest.max(record.nanos.saturating_sub(begin));
+                let Some(packet) = record.ip() else { continue };
+                let (packet, _) = restored.restore(packet, record.missing());
+                let Ok(ip) = Ip::parse(packet) else { continue };
+                if ip.protocol() != catnip_wire::ip::TCP || ip.fragment().is_some() {
+                    continue;
+                }
+                let Ok(tcp) = Tcp::parse(ip.payload()) else { continue };
+                visit(Time::ZERO + Span::from_nanos(latest as u64), FlowKey::of_tcp(&ip, &tcp), &tcp);
+            }
+            Ok(None) => return Ok(false),
+            Err(CaptureError::Truncated) => return Ok(true),
+            Err(error) => return Err(wrong(error)),
+        }
+    }
 }
 
 /// Servers of the connections of a capture.
@@ -98,13 +111,7 @@ struct Opened {
 const AT_ONCE: Span = Span::from_millis(1);
 
 impl Servers {
-    fn packet(&mut self, now: Time, packet: &[u8]) {
-        let Ok(ip) = Ip::parse(packet) else { return };
-        if ip.protocol() != catnip_wire::ip::TCP || ip.fragment().is_some() {
-            return;
-        }
-        let Ok(tcp) = Tcp::parse(ip.payload()) else { return };
-        let flow = FlowKey::of_tcp(&ip, &tcp);
+    fn packet(&mut self, now: Time, flow: FlowKey, tcp: &Tcp<'_>) {
         let (key, flags) = (flow.min(flow.reversed()), tcp.flags());
         if flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK) {
             let is_repeated = self
@@ -133,9 +140,9 @@ impl Servers {
             return;
         };
         if flow.source == open.client {
-            open.on_ack(now, &tcp, &mut self.bursts);
+            open.on_ack(now, tcp, &mut self.bursts);
         } else {
-            open.on_sent(now, &tcp, &mut self.bursts);
+            open.on_sent(now, tcp, &mut self.bursts);
         }
         self.unopened += u64::from(open.initial.is_none());
     }

@@ -1,6 +1,7 @@
 //! File formats: HAR, page files, recorded paths, Tmix, pcapng, qlog.
 
 pub(crate) mod capture;
+pub(crate) mod conversations;
 pub(crate) mod har;
 pub(crate) mod logs;
 pub(crate) mod path_file;
