@@ -7,7 +7,8 @@ import subprocess
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -180,6 +181,11 @@ class Results:
         if name not in self.tables:
             raise InputError(f"{name!r}: no such table; there are {', '.join(self.tables)}")
         return self.tables[name]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Results":
+        """Returns a copy with tables of its own; the scenario, which never changes, is shared."""
+        own = (one.name for one in fields(self) if one.name != "scenario")
+        return replace(self, **{name: deepcopy(getattr(self, name), memo) for name in own})
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
