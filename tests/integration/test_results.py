@@ -25,7 +25,7 @@ from catnip.base.locks import only_writer
 from catnip.store import arrow, results, runs
 from catnip.store.part_files import PartFiles
 from catnip.store.points import InMemory, Points, Rows
-from catnip.store.tables import USUAL, CodedTable, Table
+from catnip.store.tables import KINDS, USUAL, CodedTable, Column, Table
 from conftest import Run
 from plans import tables_of
 
@@ -34,11 +34,11 @@ MANIFEST = results.Manifest(
     scenario="X-1",
     title="One",
     scenario_sha256="00",
-    variants=["good", "bad"],
+    variants=["bad", "good"],
     seeds=[7, 8],
 )
 PAGES: Table = {
-    "variant": np.array([1, 1, 0, 0], dtype=np.uint64),
+    "variant": np.array([0, 0, 1, 1], dtype=np.uint64),
     "seed": np.array([7, 8, 7, 8], dtype=np.uint64),
     "group": ["eca", "reno", "eca", "reno"],
     "client": np.array([0, 1, 2, 3], dtype=np.uint64),
@@ -81,12 +81,11 @@ name = "narrow"
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    nothing = {key: PAGES["start_s"][:0] for key in COLUMNS["objects"]} | {
-        key: PAGES[key][:0] for key in ("variant", "seed", "group")
-    }
+    kinds: dict[str, Column] = {"integer": np.zeros(0, np.uint64), "float": np.zeros(0), "text": []}
+    nothing = {key: kinds[kind] for key, kind in KINDS["objects"].items()}
     results.write(tmp_path / "new" / "folder", MANIFEST, {"pages": PAGES, "objects": nothing})
     manifest, tables = results.read(tmp_path / "new" / "folder")
-    assert manifest == MANIFEST
+    assert manifest == dataclasses.replace(MANIFEST, row_counts={"pages": 4, "objects": 0})
     assert set(tables) == {"pages", "objects"}
     assert list(tables["pages"]) == list(PAGES) == COLUMNS["pages"]
     assert list(tables["objects"]) == list(nothing)
@@ -126,7 +125,7 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
         # Parquet's own schema shows the stored types, and that no column has missing values.
         assert str(simulated.schema).split("\n", 1)[1] == str(emulated.schema).split("\n", 1)[1]
     (ran, simulated_tables), (did, emulated_tables) = results.read(one), results.read(two)
-    more = {name: getattr(ran, name) for name in ("created_by", "commit", "made")}
+    more = {name: getattr(ran, name) for name in ("created_by", "commit", "made", "row_counts")}
     assert dataclasses.replace(did, **more) == ran
     assert did.created_by.startswith("catnip-emu ")
     for name in WRITTEN:
@@ -241,31 +240,31 @@ def part(variants: int, first: int, end: int) -> dict[str, CodedTable]:
     variant, seed = (np.array([row[at] for row in rows], np.uint64) for at in (0, 1))
     names = sorted({f"seed {one}" for one in seed})
     of = np.array([names.index(f"seed {one}") for one in seed], np.uint32)
-    return {"runs": {"variant": variant, "seed": seed, "name": (names, of)}}
+    return {"rows": {"variant": variant, "seed": seed, "name": (names, of)}}
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_what_is_stored_is_a_set_whatever_the_order_and_however_often(tmp_path: Path, on_disk: bool) -> None:
-    store = PartFiles(tmp_path, ["runs"]) if on_disk else InMemory()
+    store = PartFiles(tmp_path, ["rows"]) if on_disk else InMemory()
     points = Points(store, ["a", "b", "c"], 1)
     points.add([1, 2], 4, 7, part(2, 4, 7))
     assert points.missing(1, 6) == [(1, 4)]
     assert points.missing(1, 9) == [(1, 4), (7, 10)]
     assert points.missing(0, 2) == [(1, 3)]
     with pytest.raises(InputError, match="the run of b with seed 1 is missing"):
-        points.rows("runs", ["seed"], 1, 6)
+        points.rows("rows", ["seed"], 1, 6)
     # Other processes have made some of it, too, and in other pieces.
     points.add([2, 1], 1, 3, part(2, 1, 3))
     points.add([1], 2, 6, part(1, 2, 6))
     assert [points.missing(variant, 6) for variant in (0, 1, 2)] == [[(1, 7)], [], [(3, 4)]]
-    rows = points.rows("runs", ["variant", "seed", "name"], 1, 6)
+    rows = points.rows("rows", ["variant", "seed", "name"], 1, 6)
     assert list(rows) == ["seed", "name"]
     assert rows["seed"].tolist() == [1, 1, 2, 2, 3, 4, 5, 6]
     assert rows["name"].tolist() == [f"seed {seed}" for seed in rows["seed"]]
     points.add([0], 1, 7, part(1, 1, 7))
     points.add([2], 1, 7, part(1, 1, 7))
     for size in (1, 5, 1000):
-        pieces = list(points.pieces("runs", [2, 6, 6], size))
+        pieces = list(points.pieces("rows", [2, 6, 6], size))
         assert len(pieces) == (1 if size == 1000 else len(pieces))
         variant, seeds = (
             np.concatenate([np.asarray(of[key]) for of in pieces]).tolist() for key in ("variant", "seed")
@@ -273,8 +272,8 @@ def test_what_is_stored_is_a_set_whatever_the_order_and_however_often(tmp_path: 
         assert variant == [0] * 2 + [1] * 8 + [2] * 6
         assert seeds == [1, 2, 1, 1, 2, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]
     if on_disk:
-        assert PartFiles(tmp_path, ["runs", "ports"]).parts() == []
-        assert PartFiles(tmp_path, ["runs"], "100ms").parts() == []
+        assert PartFiles(tmp_path, ["rows", "ports"]).parts() == []
+        assert PartFiles(tmp_path, ["rows"], "100ms").parts() == []
         (tmp_path / "torn.zip").write_bytes(b"PK")
         with pytest.raises(InputError, match=r"--out: .*torn\.zip: not the runs that were stored: "):
             points.look()
@@ -287,9 +286,9 @@ def test_parts_are_stored_where_there_are_no_hard_links_too(
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuses)
-    points = Points(PartFiles(tmp_path, ["runs"]), ["a"], 1)
+    points = Points(PartFiles(tmp_path, ["rows"]), ["a"], 1)
     points.add([0], 1, 3, part(1, 1, 3))
-    assert points.rows("runs", ["seed"], 0, 2)["seed"].tolist() == [1, 2]
+    assert points.rows("rows", ["seed"], 0, 2)["seed"].tolist() == [1, 2]
     assert [file.suffix for file in tmp_path.iterdir()] == [".zip"]
 
 
@@ -377,7 +376,7 @@ def test_a_disk_that_is_full_is_named_with_the_file(monkeypatch: pytest.MonkeyPa
         results.write(tmp_path, MANIFEST, {"pages": PAGES})
     assert str(failed.value.filename).endswith("pages.parquet")
     assert tables_of(tmp_path) == before, "what was there is still there"
-    assert results.read(tmp_path)[0] == MANIFEST
+    assert results.read(tmp_path)[0] == dataclasses.replace(MANIFEST, row_counts={"pages": 4})
 
 
 def test_what_reproductions_write_does_not_make_a_checkout_a_changed_one(

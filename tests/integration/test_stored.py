@@ -100,7 +100,11 @@ def test_one_changed_bit_is_found_and_told(catnip: Run, stored: Path) -> None:
         ("files/data~pages.csv", {"sha256": "00", "zlib_base64": "?"}, "files: data/pages.csv: "),
         ("source", None, "source: missing in results of catnip "),
         ("source/set", [1], "source: "),
-        ("variants", ["queue=drop-tail:9"], "variants: queue=drop-tail:9 is none of the scenario's"),
+        (
+            "variants",
+            ["queue=drop-tail:9", "queue=drop-tail:8"],
+            "variants: queue=drop-tail:9 is none of the scenario's",
+        ),
         ("created_by", "catnip-emu 0", "results of an emulation"),
     ],
 )

@@ -64,7 +64,7 @@ class GroupSummary:
         The runs are then one replicate, whatever their number, and the spread of their means says nothing.
         """
         times_s = self.curve[0]
-        is_repeated = self.finished > 1 and any(one.n > 1 for one in self.means.values())
+        is_repeated = len(times_s) > 0 and self.finished > 1 and any(one.n > 1 for one in self.means.values())
         return is_repeated and not self.is_cut_short and times_s[-1] <= (1 + ALIKE_WITHIN) * times_s[0]
 
     def less(self, other: "GroupSummary") -> dict[str, Interval]:

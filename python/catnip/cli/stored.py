@@ -11,6 +11,7 @@ from catnip.base.verbosity import note, warn
 from catnip.cli.options import CLAIM_FAILED, EXPORT, check_writable, common
 
 if TYPE_CHECKING:
+    from catnip.api import Results
     from catnip.store.repeated import Repeated
     from catnip.store.results import Manifest
 
@@ -105,17 +106,16 @@ def results(
     extras.need("results", "pyarrow")
     if table is not None and export is None:
         raise click.UsageError("--table: needs --export")
-    from catnip import api  # noqa: PLC0415 -- help needs none of these
     from catnip.report import output, stored  # noqa: PLC0415
     from catnip.report.summary_tables import pairs_of, print_differences, print_summary  # noqa: PLC0415
 
-    read = api.read(folder)
+    read = _read(folder)
     if export is not None:
         check_writable([export])
         with files.replacing(export) as file:
             _export(read.to_arrow(table or "groups"), export, file)
         note(f"wrote the table to {export}")
-    other = api.read(compare) if compare is not None else None
+    other = _read(compare) if compare is not None else None
     if as_json:
         output.print_json(stored.document(read, against, other))
         return
@@ -124,6 +124,17 @@ def results(
         print_differences(against, pairs_of(against, read.axes, read.summary))
     if other is not None:
         stored.print_comparison(read, other, str(compare))
+
+
+def _read(folder: Path) -> "Results":
+    """Reads results that have what a summary needs. Raises InputError."""
+    from catnip import api  # noqa: PLC0415 -- help needs none of these
+    from catnip.analysis import summary  # noqa: PLC0415
+
+    read = api.read(folder)
+    if missing := [name for name in summary.TABLES if name not in read.tables]:
+        raise InputError(f"{folder}: has no table {missing[0]}, which a summary needs")
+    return read
 
 
 def _export(table: Any, name: Path, to: Path) -> None:

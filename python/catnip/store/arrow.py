@@ -22,10 +22,22 @@ def to_arrow(table: CodedTable, variants: Sequence[str], axes: Mapping[str, Sequ
     for key, column in table.items():
         columns[key] = _column(key, column, variants)
         if key == "seed":
-            columns |= {axis: _levels(np.asarray(table["variant"]), of) for axis, of in axes.items()}
+            columns |= {axis: levels(np.asarray(table["variant"]), of) for axis, of in axes.items()}
     # No column has nulls, and all types are native to Parquet.
     fields = [pa.field(key, column.type, nullable=False) for key, column in columns.items()]
     return pa.table(list(columns.values()), pa.schema(fields))
+
+
+def levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
+    """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
+
+    The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
+    """
+    rows = numbers(variant)
+    for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
+        if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
+            return numbers(np.asarray(of_variant, dtype)).take(rows)
+    return texts([str(value) for value in of_variant]).dictionary_encode().take(rows)
 
 
 def packed(table: CodedTable) -> bytes:
@@ -48,18 +60,6 @@ def _coded(array: pa.Array) -> CodedColumn:
     if pa.types.is_dictionary(array.type):
         return array.dictionary.to_pylist(), to_numpy(array.indices)
     return to_numpy(array)
-
-
-def _levels(variant: NDArray[Any], of_variant: Sequence[Any]) -> pa.Array:
-    """Returns the value of an axis in each row of a table; `variant` has the rows' indices of variants.
-
-    The column has Booleans or numbers if all values of the axis are Booleans or numbers, otherwise strings.
-    """
-    rows = numbers(variant)
-    for kind, dtype in ((bool, np.bool_), (int, np.int64), (float, np.float64)):
-        if all(isinstance(value, kind | int if kind is float else kind) for value in of_variant):
-            return numbers(np.asarray(of_variant, dtype)).take(rows)
-    return texts([str(value) for value in of_variant]).dictionary_encode().take(rows)
 
 
 def _column(key: str, column: CodedColumn, variants: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import zipfile
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +21,15 @@ import pyarrow as pa
 from catnip._core import InputError
 from catnip.store import arrow
 from catnip.store.points import Part
-from catnip.store.tables import CodedTable
+from catnip.store.tables import COLUMNS, CodedTable
 
 HEAD = "part.json"
 ASIDE = ".new-"
 """Begin of the name of a file that is being written, or whose writer was killed."""
 CACHED_BYTES = 1 << 28
 """Size of the tables that are kept in memory: those of many points are read in turn."""
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError, RuntimeError)
+"""Errors of readers of a damaged file, besides those of Arrow and of the system."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """Date in a part, so that equal runs give equal files."""
 
@@ -61,14 +64,13 @@ class PartFiles:
             "tables": sorted(tables),
         }
         text = json.dumps(head)
-        name = hashlib.sha256(text.encode()).hexdigest()[:32]
         aside = self.folder / f"{ASIDE}{os.urandom(8).hex()}"
         try:
             with arrow.named(aside), zipfile.ZipFile(aside, "x") as file:
                 file.writestr(zipfile.ZipInfo(HEAD, LONG_AGO), text)
                 for table, columns in sorted(tables.items()):
                     file.writestr(zipfile.ZipInfo(f"{table}.arrow", LONG_AGO), arrow.packed(columns))
-            _publish(aside, self.folder / f"{name}.zip")
+            _publish(aside, self.folder / _name(text.encode()))
         finally:
             aside.unlink(missing_ok=True)
 
@@ -79,11 +81,14 @@ class PartFiles:
 
     def _opened(self, path: Path) -> Part | None:
         try:
-            with zipfile.ZipFile(path) as file:
-                head = json.loads(file.read(HEAD))
+            with arrow.named(path), zipfile.ZipFile(path) as file:
+                text = file.read(HEAD)
+            head = json.loads(text)
+            if path.name != _name(text):
+                raise ValueError("its name is that of other runs")
             points, (first, end) = list(head["points"]), head["seeds"]
             is_ours = head["series"] == self.series and set(self.tables) <= set(head["tables"])
-        except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise _damaged(path, error) from None
         return Part(points, int(first), int(end), partial(self._load, path)) if is_ours else None
 
@@ -95,13 +100,20 @@ class PartFiles:
         try:
             with arrow.named(path), zipfile.ZipFile(path) as file:
                 columns = arrow.unpacked(file.read(f"{table}.arrow"))
-        except (zipfile.BadZipFile, KeyError, pa.ArrowException) as error:
+            if set(columns) != set(COLUMNS.get(table, columns)):
+                raise ValueError(f"other columns than {table} has")
+        except (*DAMAGE, pa.ArrowException) as error:
             raise _damaged(path, error) from None
         self._cache[key] = columns
         self._cached_bytes += _size(columns)
         while self._cached_bytes > CACHED_BYTES and len(self._cache) > 1:
             self._cached_bytes -= _size(self._cache.popitem(last=False)[1])
         return columns
+
+
+def _name(head: bytes) -> str:
+    """Returns the name of the file of a part."""
+    return f"{hashlib.sha256(head).hexdigest()[:32]}.zip"
 
 
 def _publish(aside: Path, part: Path) -> None:
@@ -118,7 +130,7 @@ def _publish(aside: Path, part: Path) -> None:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    reason = " ".join(str(error).split())
+    reason = " ".join(str(error).split()) or type(error).__name__
     return InputError(f"--out: {path}: not the runs that were stored: {reason}; remove it")
 
 

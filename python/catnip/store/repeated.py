@@ -35,7 +35,10 @@ def scenario_of(folder: Path, manifest: results.Manifest) -> Scenario:
         scenario = manifest.rebuilt()
     except InputError as error:
         raise InputError(f"{folder}: {error}") from None
-    if missing := [name for name in manifest.variants if name not in scenario.variants]:
+    if scenario.id != manifest.scenario:
+        raise InputError(f"{folder}: manifest: scenario: {manifest.scenario!r}: its source has {scenario.id}")
+    known = set(scenario.variants)
+    if missing := [name for name in manifest.variants if name not in known]:
         raise InputError(f"{folder}: manifest: variants: {missing[0]} is none of the scenario's")
     return scenario
 
@@ -58,7 +61,10 @@ def compared(
     for done, variant in enumerate(variants, 1):
         index = manifest.variants.index(variant)
         of_variant = [seed for seed in manifest.seeds_of(index) if seed in seeds]
-        again = scenario.run([variant], of_variant, list(stored), threads, None, manifest.series)
+        try:
+            again = scenario.run([variant], of_variant, list(stored), threads, None, manifest.series)
+        except InputError as error:
+            raise InputError(f"{folder}: manifest: {error}") from None
         for name, table in stored.items():
             before = found[name]
             here = _rows(table, index, seeds)

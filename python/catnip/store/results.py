@@ -14,7 +14,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 
 from catnip._core import InputError, Scenario, __version__
 from catnip.base import provenance
-from catnip.store import arrow
+from catnip.store import arrow, checks
 from catnip.store.part_files import PartFiles
 from catnip.store.points import Points, Rows
 from catnip.store.runs import Executor, Progress, Request, Rule, all_seeds, axes_of, carry_out, settled
-from catnip.store.tables import COLUMNS, TABLES, Column, Table
+from catnip.store.tables import TABLES, Column, Table
 
 ROW_GROUP = 1 << 20
 PARTS = "points"
@@ -79,6 +79,8 @@ class Manifest:
     """Number of seeds of each variant, which has the first of `seeds`; None if all have all seeds."""
     made: Mapping[str, Any] | None = None
     """Circumstances of the run, which differ between equal runs: command, host, libraries, duration."""
+    row_counts: Mapping[str, int] | None = None
+    """Number of rows of each table that was written, by its name; None if it was not counted."""
 
     @classmethod
     def of(
@@ -116,6 +118,11 @@ class Manifest:
         """Returns the seeds of the variant with this index."""
         return self.seeds if self.seed_counts is None else self.seeds[: self.seed_counts[variant]]
 
+    @property
+    def counts(self) -> list[int]:
+        """Number of seeds of each variant."""
+        return self.seed_counts or [len(self.seeds)] * len(self.variants)
+
     def with_counts(self, counts: Sequence[int]) -> "Manifest":
         """Returns the manifest of variants with these numbers of seeds."""
         seeds = list(range(self.seeds[0], self.seeds[0] + max(counts)))
@@ -129,12 +136,8 @@ class Manifest:
         if self.source is None:
             raise InputError(f"manifest: source: missing in results of {self.created_by}")
         files = {name: _unpacked(name, entry) for name, entry in (self.files or {}).items()}
-        try:
-            changes = [(str(key), str(value)) for key, value in self.source["set"]]
-            path, text = str(self.source["path"]), str(self.source["text"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"manifest: source: {error}: expected path, text and set") from None
-        return Scenario.from_bundle(path, text, changes, files)
+        changes = [(key, value) for key, value in self.source["set"]]
+        return Scenario.from_bundle(self.source["path"], self.source["text"], changes, files)
 
     def with_provenance(self, seconds: float) -> "Manifest":
         """Returns the manifest with this program, this machine and the duration of the run."""
@@ -228,7 +231,7 @@ class StoredRuns:
     @property
     def counts(self) -> Sequence[int]:
         """Number of seeds of each variant."""
-        return self.manifest.seed_counts or [len(self.manifest.seeds)] * len(self.manifest.variants)
+        return self.manifest.counts
 
     def rows(self, table: str, columns: Sequence[str], variant: int) -> Rows:
         """Returns columns of a table for the variant with this index, without the variant."""
@@ -312,12 +315,13 @@ def _replace(
     certificate: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes all files to a temporary folder and moves them into `folder`, the manifest last."""
+    _check_replaceable(folder)
     temporary = folder / "new"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
-        for name, parts in tables.items():
-            _write_parquet(temporary / f"{name}.parquet", parts)
+        counts = {name: _write_parquet(temporary / f"{name}.parquet", of) for name, of in tables.items()}
+        manifest = replace(manifest, row_counts=counts)
         documents = {CERTIFICATE: certificate} if certificate else {}
         for name, document in {**documents, "manifest.json": asdict(manifest)}.items():
             with arrow.named(temporary / name) as file:
@@ -333,60 +337,92 @@ def _replace(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Writes the parts of a table in row groups of fixed length, so that equal rows give equal bytes."""
+def _check_replaceable(folder: Path) -> None:
+    """Raises InputError if a folder has the name of a file of results: nothing is removed then."""
+    for name in ("manifest.json", CERTIFICATE, *(f"{table}.parquet" for table in TABLES)):
+        if (folder / name).is_dir():
+            raise InputError(f"{folder / name}: is a folder, and not a file of results; remove it")
+
+
+def _write_parquet(path: Path, parts: Iterable[pa.Table]) -> int:
+    """Writes the parts of a table in row groups of fixed length, so that equal rows give equal bytes.
+
+    Returns the number of rows.
+    """
     pending: list[pa.Table] = []
+    rows = 0
     with arrow.named(path), ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for part in parts:
             if writer is None:
                 file = stack.enter_context(path.open("wb"))
-                writer = pq.ParquetWriter(file, part.schema, compression="zstd", store_schema=False)
+                writer = pq.ParquetWriter(
+                    file, part.schema, compression="zstd", store_schema=False, write_page_checksum=True
+                )
                 stack.enter_context(writer)
             pending.append(part)
+            rows += part.num_rows
             while sum(table.num_rows for table in pending) >= ROW_GROUP:
                 joined = pa.concat_tables(pending)
                 writer.write_table(joined.slice(0, ROW_GROUP).combine_chunks(), ROW_GROUP)
                 pending = [joined.slice(ROW_GROUP)]
         if writer is not None:
             writer.write_table(pa.concat_tables(pending).combine_chunks(), ROW_GROUP)
+    return rows
 
 
 def read(folder: Path, tables: Iterable[str] | None = None) -> tuple[Manifest, dict[str, Table]]:
-    """Reads the manifest and the tables (all, or those in `tables`) from a folder of `write`."""
+    """Reads the manifest and the tables (all, or those in `tables`) from a folder of `write`.
+
+    Raises InputError, which names the file, if one is missing or damaged, or has rows of other runs.
+    """
+    known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(Manifest)}
     path = folder / "manifest.json"
-    try:
-        manifest = Manifest(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: manifest: {error}") from error
-    for key, kind in (("variants", str), ("seeds", int)):
-        listed = getattr(manifest, key)
-        if not isinstance(listed, list) or not all(isinstance(one, kind) for one in listed):
-            raise InputError(f"{path}: {key}: {listed!r}: expected a list")
+    manifest = Manifest(
+        **checks.manifest_of(path, known, [key for key, is_needed in known.items() if is_needed])
+    )
+    files = (
+        _table_files(folder, manifest) if tables is None else [folder / f"{name}.parquet" for name in tables]
+    )
+    return manifest, {file.stem: _read_table(file, manifest) for file in files}
+
+
+def _table_files(folder: Path, manifest: Manifest) -> list[Path]:
+    """Returns the files of all tables. Raises InputError unless they are those of the manifest."""
     files = sorted(folder.glob("*.parquet"))
-    chosen = [file for file in files if tables is None or file.stem in tables]
-    return manifest, {file.stem: _read_table(file, manifest) for file in chosen}
+    counted = TABLES if manifest.row_counts is None else manifest.row_counts
+    for file in files:
+        if file.stem not in counted:
+            raise InputError(f"{file}: not one of the tables of these results: {', '.join(counted)}")
+    there = {file.stem for file in files}
+    for name in manifest.row_counts or ():
+        if name not in there:
+            raise InputError(f"{folder / f'{name}.parquet'}: No such file, though the manifest has it")
+    return files
 
 
 def _read_table(file: Path, manifest: Manifest) -> dict[str, Column]:
     """Reads a table of the runs of a manifest. Raises InputError if the file is damaged or of other runs."""
     try:
-        table = _read_parquet(file).drop_columns(list(manifest.axes))
-        read = _from_arrow(table, manifest.variants)
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{file}: not a table of results: {' '.join(str(error).split())}") from None
-    if missing := [name for name in COLUMNS.get(file.stem, ()) if name not in table.column_names]:
-        raise InputError(f"{file}: has no column {missing[0]}")
-    for name, known in (("variant", manifest.variants), ("seed", manifest.seeds)):
-        others = sorted(set(table[name].unique().to_pylist()) - set(known), key=str)
-        if others:
-            raise InputError(f"{file}: {name} {others[0]} is not in the manifest")
-    return read
+        found = _read_parquet(file)
+        whole = checks.with_declared_columns(found, file.stem, manifest.axes)
+        if others := set(whole["variant"].unique().to_pylist()) - set(manifest.variants):
+            raise ValueError(f"variant {min(others)} is not in the manifest")
+        table = _from_arrow(whole, manifest.variants)
+        checks.check_rows(table, file.stem, manifest.counts, manifest.seeds)
+        checks.check_axes(found, np.asarray(table["variant"]), manifest.axes)
+        expected = (manifest.row_counts or {}).get(file.stem, whole.num_rows)
+        if whole.num_rows != expected:
+            raise ValueError(f"has {whole.num_rows} rows instead of {expected}")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{file}: not a table of these results: {reason}") from None
+    return table
 
 
 def _read_parquet(path: Path) -> pa.Table:
     with _opened(path) as file:
-        return pq.ParquetFile(file).read()
+        return pq.ParquetFile(file, page_checksum_verification=True).read()
 
 
 def _opened(path: Path) -> pa.OSFile:

@@ -15,6 +15,9 @@ CodedColumn: TypeAlias = "Column | tuple[list[str], NDArray[Any]]"
 CodedTable: TypeAlias = "Mapping[str, CodedColumn]"
 
 COLUMNS = {name: tuple(column for column, *_ in columns) for name, _, columns in _core.tables()}
+KINDS = {name: {column: kind for column, kind, *_ in columns} for name, _, columns in _core.tables()}
+"""Kind of each column, `integer`, `float` or `text`, by the names of its table and of the column. In files,
+the variant is a text."""
 TABLES = tuple(COLUMNS)
 SERIES = ("link_series", "connection_series")
 """Tables of time series, with a row per interval; runs that make them need the interval's length."""
