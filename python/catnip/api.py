@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from html import escape
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 100_000
 MAX_SEED = 2**62
+UNWRITABLE = (TypeError, RecursionError, UnicodeEncodeError)
+"""Errors of what cannot be written as TOML."""
+LONGEST_SHOWN = 60
+"""Number of characters of a wrong value that are shown."""
 SomePath: TypeAlias = str | os.PathLike[str]
 
 
@@ -63,10 +68,7 @@ def run(
     loaded = _scenario(scenario, _changes(set))
     for warning in loaded.warnings:
         warnings.warn(warning, stacklevel=2)
-    chosen = list(loaded.variants if variants is None else _names("variants", variants))
-    for name in chosen:
-        if name not in loaded.variants:
-            raise InputError(f"variants: {name!r} is not one of {', '.join(loaded.variants)}")
+    chosen = loaded.variants if variants is None else _variants(variants, loaded.variants)
     numbers = _seeds(loaded.seeds if seeds is None else seeds)
     threads = _whole("threads", threads, 4096)
     if not isinstance(series, str | None):
@@ -78,7 +80,7 @@ def run(
 
 def read(folder: SomePath) -> "Results":
     """Reads results that `catnip run --out` or `Results.save` has written. Raises InputError."""
-    manifest, tables = _results().read(Path(folder))
+    manifest, tables = _results().read(_path("folder", folder))
     head = manifest.title, manifest.variants, manifest.seeds, manifest.axes
     return Results(*head, tables, series=manifest.series, seed_counts=manifest.seed_counts)
 
@@ -116,7 +118,7 @@ class Results:
         Each variant is compared with the variant `against`, or, with the value of an axis as in
         `queue=drop-tail:10`, with the variant that differs from it in this value only. Raises InputError.
         """
-        pairs = summary_tables.pairs_of(against, self.axes, self.summary)
+        pairs = summary_tables.pairs_of(_text("against", against), self.axes, self.summary)
         return {
             name: {
                 group: of.less(base.groups[group])
@@ -131,22 +133,32 @@ class Results:
 
         Raises InputError, also if the library that draws is missing.
         """
+        to, base = _path("file", file), None if against is None else _text("against", against)
         extras.need("report", "jinja2", "matplotlib")
         if self.scenario is None:
             raise InputError("report: these results were read from a folder, which has no scenario to show")
         from catnip.report import run_page  # noqa: PLC0415 -- requires the library that draws
 
         drawn = run_page.figures(self.scenario, self.seeds, self.summary, self.axes)
-        files.write(Path(file), run_page.page(self.scenario, self.seeds, self.summary, drawn, against))
+        written = run_page.page(self.scenario, self.seeds, self.summary, drawn, base)
+        with _told("report"):
+            files.write(to, written)
 
     def only(self, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Table]:
-        """Returns the rows of some variants and seeds; their variants are indices into `variants`."""
+        """Returns the rows of some variants and seeds; their variants are indices into `variants`.
+
+        Raises InputError for a variant or a seed that the results do not have.
+        """
+        chosen, numbers = _variants(variants, self.variants), _seeds(list(_listed("seeds", seeds)))
+        if others := sorted({*numbers} - {*self.seeds}):
+            raise InputError(f"seeds: {others[0]} is not one of these results")
+        position = {name: index for index, name in enumerate(self.variants)}
         number = np.full(len(self.variants), -1)
-        number[[self.variants.index(name) for name in variants]] = range(len(variants))
+        number[[position[name] for name in chosen]] = range(len(chosen))
         some: dict[str, Table] = {}
         for name, table in self.tables.items():
             variant = number[np.asarray(table["variant"]).astype(np.int64)]
-            at = np.flatnonzero((variant >= 0) & np.isin(np.asarray(table["seed"]), seeds))
+            at = np.flatnonzero((variant >= 0) & np.isin(np.asarray(table["seed"]), numbers))
             at = at[np.argsort(variant[at], kind="stable")]
             columns = {key: np.asarray(column)[at] for key, column in table.items()}
             some[name] = {**columns, "variant": variant[at].astype(np.uint64)}
@@ -172,13 +184,14 @@ class Results:
         """Writes all tables as Parquet files, and a manifest, as `catnip run --out` does."""
         if self.scenario is None:
             raise InputError("save: these results were read from a folder; copy the folder")
-        results = _results()
+        to, results = _path("folder", folder), _results()
         manifest = results.Manifest.of(self.scenario, self.variants, self.seeds, series=self.series)
-        results.check_folder(Path(folder), manifest)
-        results.write(Path(folder), manifest, self.tables)
+        results.check_folder(to, manifest)
+        with _told("save"):
+            results.write(to, manifest, self.tables)
 
     def _table(self, name: str) -> Table:
-        if name not in self.tables:
+        if not isinstance(name, str) or name not in self.tables:
             raise InputError(f"{name!r}: no such table; there are {', '.join(self.tables)}")
         return self.tables[name]
 
@@ -216,7 +229,10 @@ def _html(table: model.Table) -> str:
 def _seeds(seeds: SupportsIndex | Sequence[int]) -> list[int]:
     """Returns the seeds of a number of runs, or those that are given, sorted."""
     if isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes):
-        numbers = sorted({_whole("seeds", seed, MAX_SEED) for seed in seeds})
+        listed = list(islice(seeds, MAX_RUNS + 1))
+        if len(listed) > MAX_RUNS:
+            raise InputError(f"seeds: {_shown(seeds)}: expected at most {MAX_RUNS}")
+        numbers = sorted({_whole("seeds", seed, MAX_SEED) for seed in listed})
     else:
         numbers = list(range(1, 1 + _whole("seeds", seeds, MAX_RUNS)))
     if not numbers:
@@ -227,7 +243,7 @@ def _seeds(seeds: SupportsIndex | Sequence[int]) -> list[int]:
 def _whole(key: str, value: Any, greatest: int) -> int:
     """Returns a whole number of any type as an int; raises InputError for anything else."""
     try:
-        number = operator.index(value)
+        number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = -1
     if not 0 <= number <= greatest:
@@ -235,17 +251,64 @@ def _whole(key: str, value: Any, greatest: int) -> int:
     return number
 
 
+def _shown(value: Any) -> str:
+    """Returns a value in one line, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def _variants(names: Any, known: Sequence[str]) -> list[str]:
+    """Returns names of variants, each of which must be known, and there once."""
+    chosen, there = _names("variants", names), {*known}
+    for name in chosen:
+        if name not in there:
+            raise InputError(f"variants: {name!r} is not one of {', '.join(known)}")
+    for name in chosen:
+        if name not in there:
+            raise InputError(f"variants: {name!r} is there twice")
+        there.remove(name)
+    return chosen
+
+
 def _names(key: str, names: Any) -> list[str]:
     """Returns a list of names; raises InputError for anything else, a single text included."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputError(f"{key}: {names!r}: expected a list of names")
-    listed = list(names)
+    listed = list(_listed(key, names, "names"))
     for name in listed:
         if not isinstance(name, str):
             raise InputError(f"{key}: {name!r}: expected a name")
     if not listed:
         raise InputError(f"{key}: expected at least one")
     return listed
+
+
+def _listed(key: str, values: Any, kind: str = "whole numbers") -> Iterable[Any]:
+    """Returns what can be listed, and is no text; raises InputError for anything else."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"{key}: {values!r}: expected a list of {kind}")
+    return values
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{key}: {_shown(value)}: expected a text")
+    return value
+
+
+def _path(key: str, value: Any) -> Path:
+    """Returns the path of a file or folder; raises InputError for anything else."""
+    name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InputError(f"{key}: {_shown(value)}: expected a path")
+    return Path(name)
+
+
+@contextmanager
+def _told(key: str) -> Iterator[None]:
+    """Raises InputError for an error of the system about a file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{key}: {error.filename}: {error.strerror}") from error
 
 
 def _changes(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -266,7 +329,8 @@ def _changes(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
                 if isinstance(value, str)
                 else tomli_w.dumps({"value": value}).partition("= ")[2].strip()
             )
-        except TypeError as error:
+            text.encode()
+        except UNWRITABLE as error:
             raise InputError(f"set: {key}: {error}") from None
         written.append((key, text))
     return written
@@ -283,7 +347,8 @@ def _scenario(source: SomePath | Mapping[str, Any] | Scenario, changes: list[tup
 
         try:
             text = tomli_w.dumps(source)
-        except TypeError as error:
+            text.encode()
+        except UNWRITABLE as error:
             raise InputError(f"scenario: {error}") from None
         return Scenario.parse("scenario", text, changes)
     if not isinstance(source, str | os.PathLike):

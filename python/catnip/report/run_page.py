@@ -78,7 +78,7 @@ def tables(
 ) -> list[Table]:
     """Returns the summary tables of a run, with differences to `against` or, if None, the first variant."""
     several = len(summaries) > 1 and len(seeds) > 1
-    base = against or (next(iter(summaries)) if several else None)
+    base = against if against is not None or not several else next(iter(summaries))
     tables = summary_tables.tables(scenario.title, seeds, summaries)
     if base is not None:
         tables += list(
