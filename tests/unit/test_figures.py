@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from catnip.analysis.interval import Interval
-from catnip.figures import bursts, ccdf, lines, pages, style
+from catnip.figures import bursts, ccdf, cells, lines, pages, style
 from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.papers.diffserv.figures import COMPARED
 from catnip.papers.diffserv.runs import SCHEMES
@@ -29,6 +30,10 @@ MAPPED = lines.Panel(
     "buffer", "", "", [lines.Line("gain", range(2), [5, 9], [4, 8], [6, 10], dots=True)], ["15 KB", "30 KB"],
     band=(-25, 0), usual=1,
 )  # fmt: skip
+CELLS = cells.Cells(
+    "files", "time, s", np.array([[0.5, 2.0], [np.nan, 9.0]]), np.array([[0.01, np.nan], [np.nan, 0.25]]),
+    ["5ms", "80ms"], ["1Mbit", "2Mbit"], "rate", "delay", "files",
+)  # fmt: skip
 DRAWN: dict[str, Callable[[], str]] = {
     "profile": lambda: single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
     "sequence": lambda: sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
@@ -36,6 +41,7 @@ DRAWN: dict[str, Callable[[], str]] = {
     "bars": lambda: pages.page_bars("Faster", [SERIES, REFERENCED]),
     "ccdf": lambda: ccdf.ccdf_panels("Late", [ccdf.Panel("Pages", [ABOVE], (1,))], "page time, s"),
     "map": lambda: lines.panels("Gain", [MAPPED, MAPPED]),
+    "cells": lambda: cells.heat_maps("Times", [CELLS, replace(CELLS, title="others", upwards=False)]),
     "rates": lambda: ccdf.over_rates("Files", [1, 2, 3], {"RED": ABOVE.share}, "Mbit/s", "files per second"),
 }
 
@@ -155,3 +161,25 @@ def test_a_band_is_in_view_wherever_the_values_lie(band: tuple[float, float]) ->
         assert low <= has <= high
     assert shaded.height > 0.05 * (high - low)
     assert [line.get_linestyle() for line in axes.lines if np.array_equal(line.get_xdata(), [1, 1])] == [":"]
+
+
+def test_cells_have_their_mean_and_half_width_and_letters_that_stand_out() -> None:
+    with rc_context({"text.parse_math": False}):
+        figure = Figure()
+        axes = figure.subplots()
+        cells._draw(figure, axes, CELLS, (0.5, 9.0))
+    written = {text.get_text(): text.get_color() for text in axes.texts}
+    assert list(written) == ["0.50", "± 0.010", "2.00", "–", "9.00", "± 0.25"]
+    assert (written["0.50"], written["9.00"]) == (cells.ON_DARK_COLOUR, style.ON_COLOUR)
+    assert not {cells.ON_DARK_COLOUR, style.ON_COLOUR} & set(style.ON_DARK), (
+        "cells are the same on a dark page"
+    )
+
+
+def test_heat_maps_of_one_group_share_their_colours() -> None:
+    other = replace(CELLS, mean=2 * CELLS.mean)
+    together, apart = (
+        cells.heat_maps("Times", [CELLS, one]) for one in (other, replace(other, scale="others"))
+    )
+    lightest = "#fde725"
+    assert together.count(f"fill: {lightest}") < apart.count(f"fill: {lightest}")

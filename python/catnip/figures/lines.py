@@ -31,6 +31,8 @@ class Line:
     low: ArrayLike | None = None
     high: ArrayLike | None = None
     dots: bool = False
+    joined: bool = True
+    """False for dots without a line."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Panel:
     ylabel: str
     lines: Sequence[Line]
     names: Sequence[str] = ()
+    log: bool = False
+    """True for a logarithmic x axis."""
     share: bool = False
     """True if the lines are shares from 1 % to 100 % over times, both on logarithmic axes."""
     band: tuple[float, float] | None = None
@@ -77,7 +81,8 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         look = style.look(line.label, labels.index(line.label), style.NO_LOOKS)
         shown: dict[str, Any] = {"marker": "o", "ms": 4} if line.dots else {}
         draw_style = "steps-post" if panel.share else "default"
-        axes.plot(line.x, line.y, **look.line, **shown, drawstyle=draw_style, label=line.label)
+        style_of = look.line if line.joined else {**look.line, "ls": ""}
+        axes.plot(line.x, line.y, **style_of, **shown, drawstyle=draw_style, label=line.label)
         if line.low is not None and line.high is not None:
             y = np.asarray(line.y, dtype=float)
             low, high = (np.asarray(end, dtype=float) for end in (line.low, line.high))
@@ -86,14 +91,19 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
             low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
             style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
+    if panel.log:
+        axes.set(xscale="log")
+        _plain_numbers(axes)
+        at = sorted({float(x) for line in panel.lines for x in np.asarray(line.x)})
+        if len(at) <= FEW:
+            axes.set_xticks(at)
     if panel.names:
         axes.set_xticks(range(len(panel.names)), panel.names)
     if panel.share:
         axes.set(xscale="log", yscale="log", ylim=(0.01, 1))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _plain_numbers(axes)
     elif panel.band is None:
         axes.set_ylim(bottom=0)
     else:
@@ -101,6 +111,12 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
     if panel.usual is not None:
         grey = style.LOOKS[style.BASE].colour
         axes.axvline(panel.usual, color=grey, linewidth=1, linestyle=":", zorder=0)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Writes the numbers of a logarithmic x axis as they are."""
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _shade(axes: Axes, band: tuple[float, float]) -> None:
