@@ -10,7 +10,7 @@ from test_runs import PIPE
 from catnip._core import Scenario, Times
 from catnip.analysis import summary
 from catnip.cli.options import BAD_INPUT
-from catnip.report import run_page
+from catnip.report import run_page, sweeps
 from catnip.store import runs
 from conftest import Run
 
@@ -78,9 +78,11 @@ def test_what_lies_along_an_axis_of_numbers_is_drawn_in_their_order() -> None:
     tables = scenario.run(names, [1, 2], list(summary.TABLES))
     summaries = summary.of_tables(tables, names, [1, 2])
     axes = runs.axes_of(scenario, names)
-    [_, along] = run_page.figures(scenario, [1, 2], summaries, axes)
+    [_, along, _] = run_page.figures(scenario, [1, 2], summaries, axes)
     assert along.title == "Results by length"
-    panels = list(run_page._sweep(summaries, axes))
+    curves = sweeps.curves_of(axes, names)
+    assert curves is not None
+    panels = list(sweeps.panels(curves, summaries, run_page.SWEPT))
     assert {line.label for line in panels[0].lines} == {"kind=drop-tail", "kind=catnip-good"}
     for panel in panels:
         for line in panel.lines:

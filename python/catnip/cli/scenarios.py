@@ -274,7 +274,7 @@ def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None
     if plot is not None:
         if not drawn:
             raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
-        files.write(plot, drawn[-1].svg)
+        files.write(plot, next((one for one in drawn if one.name == "axis"), drawn[-1]).svg)
 
 
 def _check_logs(

@@ -20,6 +20,24 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """Cell of a table that can be sorted: its text, and the number by which it is sorted, empty if none."""
+
+    text: str
+    order: str
+
+
+@dataclass(frozen=True)
+class PointTable:
+    """Table of the points of a sweep, which its heads sort."""
+
+    columns: Sequence[str]
+    are_numbers: Sequence[bool]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Figure:
     """Figure of a report. The caption states what the figure shows; `name` is its file name without suffix.
 
@@ -60,6 +78,8 @@ class RunOfScenario:
     tables: Sequence[Table]
     figures: Sequence[Figure]
     seeds: Sequence[int]
+    points: PointTable | None = None
+    """Points of a sweep; None if nothing is swept."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import numpy as np
 from catnip._core import Scenario
 from catnip.analysis.summary import GroupSummary, Summary
 from catnip.base import provenance
-from catnip.figures import lines
+from catnip.figures import cells, lines
 from catnip.figures.lines import FEW, Line, Panel
-from catnip.report import summary_tables
+from catnip.report import summary_tables, sweeps
+from catnip.report.levels import short
 from catnip.report.model import Figure, RunOfScenario, Table
 from catnip.report.summary_tables import Pairs
 from catnip.store.runs import axes_of
@@ -26,10 +27,11 @@ SWEPT = {
     "fairness": "Jain's index",
 }
 MAX_PANELS = 8
+MAX_MAPS = 4
 
 
 def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes: Axes) -> list[Figure]:
-    """Returns the figures of a run: distributions of transfer times, and measures along the longest axis."""
+    """Returns the figures of a run: distributions of times, measures along an axis, and over two axes."""
     figures = []
     distributions = list(_distributions(summaries))
     if distributions:
@@ -40,12 +42,22 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
         )
         drawn = lines.panels(title, distributions[:MAX_PANELS])
         figures.append(Figure("times", "Distribution of times", caption, drawn, seeds=seeds))
-    sweep = list(_sweep(summaries, axes))
-    if sweep:
-        title = f"{scenario.title}: results by {_along(axes)}"
+    curves = sweeps.curves_of(axes, list(summaries))
+    if curves is not None:
+        along = short(curves.across.key)
+        title = f"{scenario.title}: results by {along}"
         caption = "Means over the seeds with 95 % intervals; quantiles of all transfers together."
-        drawn = lines.panels(title, sweep[:MAX_PANELS])
-        figures.append(Figure("axis", f"Results by {_along(axes)}", caption, drawn, seeds=seeds))
+        if curves.left_out:
+            shown = len(curves.lines)
+            caption += f" Shown are {shown} of {shown + curves.left_out} lines."
+        drawn = lines.panels(title, list(sweeps.panels(curves, summaries, SWEPT))[:MAX_PANELS])
+        figures.append(Figure("axis", f"Results by {along}", caption, drawn, seeds=seeds))
+    maps, left_out = sweeps.maps_of(axes, summaries, MAX_MAPS)
+    if maps:
+        over = f"{maps[0].ylabel} and {maps[0].xlabel}"
+        caption = f"Means over the seeds, below them half of the 95 % interval if it is known.{left_out}"
+        drawn = cells.heat_maps(f"{scenario.title}: results by {over}", maps)
+        figures.append(Figure("map", f"Results by {over}", caption, drawn, seeds=seeds))
     return figures
 
 
@@ -64,7 +76,8 @@ def page(
     finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
     headline = f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
     shown = tables(scenario, seeds, summaries, axes, against, pairs)
-    run = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds)
+    points = sweeps.point_table(axes, summaries)
+    run = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds, points)
     return html.render_run(run, provenance.command_line(), provenance.commit())
 
 
@@ -84,11 +97,14 @@ def tables(
         tables += list(
             summary_tables.differences(base, pairs or summary_tables.pairs_of(base, axes, summaries))
         )
-    return [replace(table, title=_one_line(table.title)) for table in tables if table.rows]
+    return [_for_page(table) for table in tables if table.rows]
 
 
-def _one_line(title: str) -> str:
-    return title.replace("\n", ": ")
+def _for_page(table: Table) -> Table:
+    """Returns a table with its title in one line, and without the rows that are too many for a page."""
+    note = " ".join(filter(None, (table.note, sweeps.cut_note(len(table.rows)))))
+    title = table.title.replace("\n", ": ")
+    return replace(table, title=title, rows=table.rows[: sweeps.MOST_ROWS], note=note)
 
 
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
@@ -109,70 +125,9 @@ def _curve(of: GroupSummary) -> tuple[Any, Any]:
     return at_s, np.maximum(lasting, 1e-3)
 
 
-def _sweep(summaries: Summaries, axes: Axes) -> Iterator[Panel]:
-    """Yields a panel for each group and measure, with values along the axis that has the most values.
-
-    A panel has a line for each combination of values of the other axes.
-    """
-    if not axes:
-        return
-    key = _longest(axes)
-    levels = list(dict.fromkeys(axes[key]))
-    if len(levels) < 2:
-        return
-    numbers = [_number(level) for level in levels]
-    are_numbers = all(number is not None for number in numbers) and len(set(numbers)) == len(levels)
-    at = dict(zip(levels, numbers if are_numbers else range(len(levels)), strict=True))
-    order = sorted(levels, key=lambda level: at[level]) if are_numbers else levels
-    others = [other for other in axes if other != key]
-    series: dict[str, dict[Any, str]] = {}
-    for index, name in enumerate(summaries):
-        label = ", ".join(f"{_short(other)}={summary_tables.shown(axes[other][index])}" for other in others)
-        series.setdefault(label or "all", {})[axes[key][index]] = name
-    for group, of in _by_group(summaries).items():
-        for measure, called in SWEPT.items():
-            drawn = []
-            for label, names in series.items():
-                present = [level for level in order if level in names and names[level] in of]
-                values = [(at[level], of[names[level]].means.get(measure)) for level in present]
-                known = [(x, interval) for x, interval in values if interval is not None]
-                if known:
-                    means, low, high = (
-                        [getattr(interval, part) for _, interval in known] for part in ("mean", "low", "high")
-                    )
-                    drawn.append(Line(label, [x for x, _ in known], means, low, high, dots=True))
-            if drawn and len(drawn) <= FEW:
-                names_ = () if are_numbers else [summary_tables.shown(level) for level in order]
-                yield Panel(f"{group}: {called}", _short(key), called, drawn, names_)
-
-
 def _by_group(summaries: Summaries) -> dict[str, dict[str, GroupSummary]]:
     groups = dict.fromkeys(group for one in summaries.values() for group in one.groups)
     return {
         group: {name: one.groups[group] for name, one in summaries.items() if group in one.groups}
         for group in groups
     }
-
-
-def _longest(axes: Axes) -> str:
-    """Returns the axis with the most values; at a tie, an axis whose values are numbers."""
-
-    def length(key: str) -> tuple[int, bool]:
-        return len(set(map(summary_tables.shown, axes[key]))), None not in map(_number, axes[key])
-
-    return max(axes, key=length)
-
-
-def _along(axes: Axes) -> str:
-    return _short(_longest(axes))
-
-
-def _short(key: str) -> str:
-    return key.rsplit(".", 1)[-1]
-
-
-def _number(level: Any) -> float | None:
-    try:
-        return float(level)
-    except (TypeError, ValueError):
-        return None

@@ -180,7 +180,7 @@ def paired_differences(title: str, pairs: Pairs) -> Iterator[ReportTable]:
             key
             for key in DIFFERENCES
             if any(key in less for _, less in rows.values())
-            and (key == "restricted_s" or any(_is_unusual(key, of) for of in either))
+            and (key == "restricted_s" or any(is_unusual(key, of) for of in either))
         ]
         cells = [
             (name, *(_difference(key, theirs, less, name in alike) for key in keys))
@@ -203,6 +203,15 @@ def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval], is_
 def shown(level: Any) -> str:
     """Formats a value of an axis as in the names of variants."""
     return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def is_unusual(key: str, of: GroupSummary) -> bool:
+    """Returns true if a group has a measure with an unusual value.
+
+    Usual values are equal shares, no retransmissions and no timeouts.
+    """
+    usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
+    return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
 
 def print_predictions(summaries: Summaries, predicted: Predictions) -> None:
@@ -305,7 +314,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
 
 def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     """Returns the table of a traffic group: a row per variant, and a column per measure of any variant."""
-    keys = [key for key in MEASURES if any(_is_unusual(key, of) for of in variants.values())]
+    keys = [key for key in MEASURES if any(is_unusual(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
     counts = [of.seeds for of in variants.values()]
     if len(set(counts)) > 1:
@@ -324,15 +333,6 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     columns = ["variant", *before, *(MEASURES[key] for key in keys)]
     marks = {CUT_SHORT: is_cut_short, ALIKE: any(of.is_alike for of in variants.values())}
     return ReportTable(title, columns, rows, "\n".join(note for note, has_mark in marks.items() if has_mark))
-
-
-def _is_unusual(key: str, of: GroupSummary) -> bool:
-    """Returns true if a group has a measure with an unusual value.
-
-    Usual values are equal shares, no retransmissions and no timeouts.
-    """
-    usual = {"fairness": 1.0, "retransmitted_pct": 0.0, "timeouts": 0.0}
-    return key in of.means and abs(of.means[key].mean - usual.get(key, math.inf)) > 5e-4
 
 
 def _mean(of: GroupSummary, key: str) -> str:
