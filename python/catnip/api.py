@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from catnip._core import InputError, Scenario
-from catnip.analysis import summary
+from catnip.analysis import summary, users
 from catnip.analysis.interval import Interval
 from catnip.analysis.summary import Summary
 from catnip.base import extras, files, paths
@@ -110,7 +110,18 @@ class Results:
         missing = ", ".join(name for name in summary.TABLES if name not in self.tables)
         if missing:
             raise InputError(f"tables: a summary also needs {missing}")
-        return summary.of_tables(self.tables, self.variants, self.seeds, self.seed_counts)
+        summaries = summary.of_tables(self.tables, self.variants, self.seeds, self.seed_counts)
+        return users.with_busy_goodput(summaries, self.tables, self._counts, self.seeds)
+
+    @cached_property
+    def fairness(self) -> dict[str, Interval]:
+        """Jain's index of the bytes that the users of all groups together received, of each variant.
+
+        A variant with a single group, with a warm-up, or with users without a connection does not have it.
+        """
+        if "groups" not in self.tables:
+            raise InputError("tables: fairness needs groups")
+        return users.fairness(self.tables, self.variants, self._counts, self.seeds)
 
     def differences(self, against: str) -> dict[str, dict[str, dict[str, Interval]]]:
         """Returns what differs between variants, paired by seed: by variant, group and measure.
@@ -189,6 +200,10 @@ class Results:
         results.check_folder(to, manifest)
         with _told("save"):
             results.write(to, manifest, self.tables)
+
+    @property
+    def _counts(self) -> Sequence[int]:
+        return self.seed_counts or [len(self.seeds)] * len(self.variants)
 
     def _table(self, name: str) -> Table:
         if not isinstance(name, str) or name not in self.tables:

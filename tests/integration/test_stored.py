@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from catnip.analysis import users
 from catnip.store import results
 from conftest import Run
 from pages import blocks
@@ -43,6 +44,30 @@ id = "X-4"
 key = "link.line.queue"
 values = ["drop-tail:4", "drop-tail:8"]
 """
+
+TWO_GROUPS = (
+    """
+id = "X-10"
+title = "A small file and a large one"
+seeds = 2
+"""
+    + LINE
+    + """
+rate = "1Mbit"
+delay = "5ms"
+queue = "drop-tail:40"
+[traffic.small]
+kind = "bulk"
+from = "server"
+to = "client"
+bytes = "16KB"
+[traffic.large]
+kind = "bulk"
+from = "server"
+to = "client"
+bytes = "240KB"
+"""
+)
 
 
 @pytest.fixture
@@ -182,9 +207,23 @@ def test_the_lines_for_other_libraries_give_the_same_means(
         for name, of in summary.items()
     }
     shown: list[Any] = [run_block(block) for block in blocks("results.md", "python")]
-    pandas_rows, polars_rows, duckdb_rows = shown
+    pandas_rows, polars_rows, duckdb_rows, busy = shown
     for means in (pandas_rows.to_dict(), dict(polars_rows.iter_rows()), dict(duckdb_rows)):
         assert means == pytest.approx(expected)
+    measured = {name: next(iter(of["groups"].values()))["means"] for name, of in summary.items()}
+    assert busy == pytest.approx({name: of["busy_goodput_mbps"]["mean"] for name, of in measured.items()})
+    assert all(rate > 0 for rate in busy.values())
+
+
+def test_several_groups_have_an_index_over_all_their_users(catnip: Run, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(TWO_GROUPS)
+    out = tmp_path / "out"
+    assert catnip("run", tmp_path / "two.toml", "--out", out).code == 0
+    printed = catnip("results", out).out
+    assert "All groups together" in printed and "goodput while busy, Mbit/s" in printed
+    document = json.loads(catnip("results", out, "--json").out)
+    [index] = document["fairness"].values()
+    assert index["mean"] == pytest.approx(users.jain([16, 240])) and index["low"] is None
 
 
 def run_block(block: str) -> Any:

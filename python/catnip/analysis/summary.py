@@ -20,6 +20,8 @@ TABLES: Mapping[str, Sequence[str]] = _core.SUMMARY_TABLES
 """Columns that a summary needs of each results table, by the name of the table."""
 QUANTILES: Sequence[str] = _core.QUANTILES
 """Names of the measures that are quantiles; a quantile is absent if too few transfers take longer."""
+BUSY = "busy_goodput_mbps"
+"""Measure of whole tables only: the goodput of users while they have an activity."""
 ALIKE_WITHIN = 1e-3
 Read: TypeAlias = Callable[[str, int], Mapping[str, Column]]
 """Function that returns the columns of a results table for one variant, given the table's name and the

@@ -14,7 +14,7 @@ from catnip.analysis.summary import Summary
 from catnip.base.locks import last_of_several_writers, one_of_several_writers, only_writer
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
-from catnip.report.summary_tables import DIFFERENCES, Pairs, bases, is_settled, pairs_of
+from catnip.report.summary_tables import STOPPING, Pairs, bases, is_settled, pairs_of
 from catnip.store import runs
 from catnip.store.runs import Request, Rule
 from catnip.store.tables import Column
@@ -114,7 +114,7 @@ def planned(
     option, text, other = f"{of_scenario}.until", swept_until, "sweep.against"
     if until is not None:
         option, text, other = "--until", until, "--against"
-    rule = None if text is None else Until.parse(text, DIFFERENCES, option)
+    rule = None if text is None else Until.parse(text, STOPPING, option)
     if rule is None and range_of_seeds is not None:
         low, high = range_of_seeds
         raise InputError(f"{of_scenario}.seeds: {low}..{high}: needs a rule, sweep.until")

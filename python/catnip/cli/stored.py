@@ -99,8 +99,10 @@ def results(
 ) -> None:
     """Summarize the results of a folder DIR, compare or export them.
 
-    Prints what `catnip run` has printed. --compare prints the differences of the variants that two results
-    share, paired by the seeds that both have: what another version, or another value of a key, has changed.
+    Prints what `catnip run` has printed, and what takes all rows: the goodput of users while they are busy,
+    and the fairness among the users of all groups. --compare prints the differences of the variants that two
+    results share, paired by the seeds that both have: what another version, or another value of a key, has
+    changed.
     """
     del seed
     extras.need("results", "pyarrow")
@@ -120,6 +122,7 @@ def results(
         output.print_json(stored.document(read, against, other))
         return
     print_summary(read.title, read.seeds, read.summary)
+    stored.print_fairness(read)
     if against is not None:
         print_differences(against, pairs_of(against, read.axes, read.summary))
     if other is not None:

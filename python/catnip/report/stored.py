@@ -8,6 +8,7 @@ from catnip.analysis import summary
 from catnip.analysis.summary import Summary
 from catnip.report import summary_tables
 from catnip.report.model import Table
+from catnip.report.output import interval, print_table
 
 if TYPE_CHECKING:
     from catnip.api import Results
@@ -19,12 +20,20 @@ def document(read: "Results", against: str | None, other: "Results | None") -> d
     pairs = {} if against is None else summary_tables.pairs_of(against, read.axes, read.summary)
     found = summary_tables.summaries_document(read.summary, pairs, base_of)
     head = {"title": read.title, "seeds": list(read.seeds), "axes": dict(read.axes), **found}
+    head["fairness"] = {name: interval(value) for name, value in read.fairness.items()}
     if other is None:
         return head
     compared = {
         name: summary_tables.differences_document(here, there) for name, here, there in _both(read, other)
     }
     return {**head, "compared": compared}
+
+
+def print_fairness(read: "Results") -> None:
+    """Prints Jain's index over the users of all groups, if there are several."""
+    if read.fairness:
+        rows = [(name, str(value)) for name, value in read.fairness.items()]
+        print_table("All groups together", ("variant", "Jain's index"), rows)
 
 
 def print_comparison(read: "Results", other: "Results", name: str) -> None:

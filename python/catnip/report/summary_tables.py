@@ -11,7 +11,7 @@ from catnip import _core
 from catnip._core import InputError, Scenario, __version__
 from catnip.analysis.interval import Interval
 from catnip.analysis.stopping import Until
-from catnip.analysis.summary import GroupSummary, Summary
+from catnip.analysis.summary import BUSY, GroupSummary, Summary
 from catnip.report.model import Table as ReportTable
 from catnip.report.output import finite, interval, print_table, span
 from catnip.store.runs import axes_of
@@ -31,6 +31,7 @@ TIMES: Mapping[str, str] = _core.TRANSFER_TIMES
 RATES = {
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
+    BUSY: "goodput while busy, Mbit/s",
     "rtt_ms": "round trip, ms",
     "retransmitted_pct": "retransmitted, %",
     "timeouts": "timeouts",
@@ -38,6 +39,8 @@ RATES = {
 }
 MEASURES = {**TIMES, **RATES}
 DIFFERENCES = {**TIMES, "restricted_s": "restricted mean, s", **RATES}
+STOPPING = [key for key in DIFFERENCES if key != BUSY]
+"""Measures of rules of stopping: those that the summary of each variant has while it is run."""
 LINKS = {
     "utilization_pct": "utilization, %",
     "queue_packets": "queue, packets",
