@@ -107,7 +107,7 @@ def test_of_ten_thousand_points_the_first_thousand_are_shown_and_this_is_said() 
     assert curves is not None and (len(curves.lines), curves.left_out) == (8, 92)
     [cells], left_out = sweeps.maps_of(axes, summaries, 4)
     assert cells.mean.shape == (20, 14)
-    assert left_out == " Shown are 14 of 100 values of delay, 20 of 100 values of delay."
+    assert left_out == " Shown are 14 of 100 values of link.l0.delay, 20 of 100 values of link.l1.delay."
 
 
 def test_a_table_without_axes_is_none() -> None:
@@ -162,7 +162,7 @@ def test_a_heat_map_has_the_mean_and_half_the_interval_of_each_point() -> None:
 def test_of_many_heat_maps_some_are_shown_and_this_is_said() -> None:
     axes = grid(range(1, 4), range(1, 4), range(1, 4))
     some, left_out = sweeps.maps_of(axes, summaries_of(axes), 2)
-    assert [one.title for one in some] == ["file, delay=1ms", "file, delay=3ms"]
+    assert [one.title for one in some] == ["file, link.l2.delay=1ms", "file, link.l2.delay=3ms"]
     assert left_out == " Shown are 2 of 3 maps."
 
 

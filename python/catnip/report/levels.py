@@ -1,7 +1,7 @@
 """Values of axes as positions: numbers with units in order and to scale, other values one after the other."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
@@ -73,6 +73,11 @@ def scale_of(key: str, values: Sequence[Any]) -> Scale:
 def short(key: str) -> str:
     """Returns the last part of a key."""
     return key.rsplit(".", 1)[-1]
+
+
+def name_of(key: str, keys: Collection[str]) -> str:
+    """Returns the last part of a key, or all of it if other keys end in the same."""
+    return short(key) if [short(one) for one in keys].count(short(key)) == 1 else key
 
 
 def spread(items: Sequence[Any], most: int) -> list[Any]:

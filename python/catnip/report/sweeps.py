@@ -11,7 +11,7 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.summary import GroupSummary, Summary
 from catnip.figures.cells import Cells
 from catnip.figures.lines import FEW, Line, Panel
-from catnip.report.levels import Scale, scale_of, short, spread
+from catnip.report.levels import Scale, name_of, scale_of, spread
 from catnip.report.model import Cell, PointTable
 from catnip.report.summary_tables import DIFFERENCES, is_unusual, shown
 
@@ -38,16 +38,6 @@ class Curves:
     """Number of lines that are not shown."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Two axes of a heat map, with the values that are shown."""
-
-    across: Scale
-    upwards: Scale
-    rows: Sequence[str]
-    columns: Sequence[str]
-
-
 def curves_of(axes: Axes, variants: Sequence[str]) -> Curves | None:
     """Returns the variants along the axis with the most numbers; None if no axis has two values."""
     scales = {key: scale_of(key, values) for key, values in axes.items()}
@@ -58,7 +48,7 @@ def curves_of(axes: Axes, variants: Sequence[str]) -> Curves | None:
     others = [key for key in known if key != across.key]
     lines: dict[str, dict[str, str]] = {}
     for index, name in enumerate(variants):
-        label = ", ".join(f"{short(other)}={shown(axes[other][index])}" for other in others)
+        label = ", ".join(f"{name_of(other, axes)}={shown(axes[other][index])}" for other in others)
         lines.setdefault(label or "all", {})[shown(axes[across.key][index])] = name
     if len(lines) > FEW and max(map(len, lines.values())) == 1:
         alone = {at: name for of in lines.values() for at, name in of.items()}
@@ -106,11 +96,11 @@ def maps_of(axes: Axes, summaries: Summaries, most: int) -> tuple[list[Cells], s
         return [], ""
     across, upwards = scales[:2]
     columns, rows = spread(list(across.at), MOST_COLUMNS), spread(list(upwards.at), MOST_LINES)
-    grid = _Grid(across, upwards, rows, columns)
+    grid = _Grid(across, upwards, rows, columns, name_of(across.key, axes), name_of(upwards.key, axes))
     others = [scale.key for scale in scales[2:]]
     variants: dict[str, dict[tuple[str, str], str]] = {}
     for index, name in enumerate(summaries):
-        label = ", ".join(f"{short(other)}={shown(axes[other][index])}" for other in others)
+        label = ", ".join(f"{name_of(other, axes)}={shown(axes[other][index])}" for other in others)
         place = shown(axes[upwards.key][index]), shown(axes[across.key][index])
         variants.setdefault(label, {})[place] = name
     if max(map(len, variants.values())) * 2 < len(across.at) * len(upwards.at):
@@ -123,8 +113,10 @@ def maps_of(axes: Axes, summaries: Summaries, most: int) -> tuple[list[Cells], s
     ]
     shown_maps = spread(all_maps, most)
     left_out = [
-        f"{len(columns)} of {len(across.at)} values of {short(across.key)}" * (len(columns) < len(across.at)),
-        f"{len(rows)} of {len(upwards.at)} values of {short(upwards.key)}" * (len(rows) < len(upwards.at)),
+        f"{len(columns)} of {len(across.at)} values of {name_of(across.key, axes)}"
+        * (len(columns) < len(across.at)),
+        f"{len(rows)} of {len(upwards.at)} values of {name_of(upwards.key, axes)}"
+        * (len(rows) < len(upwards.at)),
         f"{len(shown_maps)} of {len(all_maps)} maps" * (len(shown_maps) < len(all_maps)),
     ]
     told = ", ".join(filter(None, left_out))
@@ -136,8 +128,7 @@ def point_table(axes: Axes, summaries: Summaries) -> PointTable | None:
     if not axes:
         return None
     scales = {key: scale_of(key, values) for key, values in axes.items()}
-    names = [short(key) for key in axes]
-    heads = [name if names.count(name) == 1 else key for key, name in zip(axes, names, strict=True)]
+    heads = [name_of(key, axes) for key in axes]
     groups = groups_of(summaries)
     measures = {group: _main(group, summaries) for group in groups}
     called = [
@@ -172,6 +163,18 @@ def groups_of(summaries: Summaries) -> list[str]:
     return list(dict.fromkeys(group for one in summaries.values() for group in one.groups))
 
 
+@dataclass(frozen=True)
+class _Grid:
+    """Two axes of a heat map, with the values that are shown."""
+
+    across: Scale
+    upwards: Scale
+    rows: Sequence[str]
+    columns: Sequence[str]
+    xlabel: str
+    ylabel: str
+
+
 def _main(group: str, summaries: Summaries) -> str:
     """Returns the main measure of a group: that of the most of its variants."""
     found = [of.main for one in summaries.values() if (of := one.groups.get(group)) is not None]
@@ -203,7 +206,7 @@ def _cells(
     if np.isnan(mean).all():
         return None
     title = f"{group}, {label}" if label else group
-    labels = short(grid.across.key), short(grid.upwards.key)
+    labels = grid.xlabel, grid.ylabel
     return Cells(
         title, DIFFERENCES[measure], mean, half, rows, columns, *labels, group, grid.upwards.is_number
     )
