@@ -28,7 +28,7 @@ const QUIET: Span = Span::from_millis(500);
 
 /// Reads the connections of a capture in the format pcapng or pcap.
 ///
-/// Data that an end sends without data of the other end in between is one unit; it ends after [`QUIET`] time if all of it was acknowledged.
+/// Data that an end sends without data of the other end in between is one unit; it ends after half a second if all of it was acknowledged.
 /// A connection is concurrent if an end sends new data before it has acknowledged all data of the other end. The waiting time before a unit
 /// is that at its sender: the time seen in the capture, less the round trip from the place of the capture to the sender and back, as the
 /// handshake shows it.

@@ -1,5 +1,6 @@
 //! Tests of traffic of the kind `video`: what is played, when it stalls, and when segments are asked for.
 
+use catnip_base::math;
 use catnip_lab::{Column, RunRequest, Scenario, Table, TableName, run_all};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -108,13 +109,13 @@ fn each_rule_settles_where_its_law_says_and_what_was_fetched_is_told() {
     }
     // By the law of BOLA, no rate is fetched with more in the buffer than V (v + gp) s.
     let [videos, segments] = run("3Mbit", &format!("{ladder}\nrule = 'bola'"));
-    let v = 19.0 / (8f64.ln() + 5.0);
+    let v = 19.0 / (math::ln(8.0) + 5.0);
     let (rates, starts) = (column(&segments, "rate_mbps"), column(&segments, "start_s"));
     let begins = column(&videos, "start_s")[0] + column(&videos, "startup_s")[0];
     for n in 1..30 {
         let ahead_s = n as f64 - (starts[n] - begins).max(0.0);
         assert!(
-            ahead_s <= v * ((rates[n] / 0.5).ln() + 5.0) + 1e-9,
+            ahead_s <= v * (math::ln(rates[n] / 0.5) + 5.0) + 1e-9,
             "segment {n} of {} with {ahead_s} s",
             rates[n]
         );

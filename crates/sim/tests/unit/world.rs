@@ -429,7 +429,8 @@ fn a_lost_ack_is_repaired_by_the_next_one() {
 fn the_phase_of_a_clock_decides_how_many_ticks_a_round_trip_takes() {
     // A round trip of 150 ms covers one or two ticks of 100 ms, and the RTO is three times the measured round-trip time (RFC 6298, section
     // 2.2). The second segment is lost.
-    let slow = WireSpec { delay: Span::from_micros(74_480), before: vec![read("packets:2")], ..wire() };
+    let slow =
+        WireSpec { delay: Span::from_micros(74_480).into(), before: vec![read("packets:2")], ..wire() };
     let rto = RtoConfig { tick: Span::from_millis(100), min: Span::ZERO, ..tcp().rto };
     for (phase_ms, timeout) in [(0, 300_000), (49, 300_000), (50, 600_000), (99, 600_000)] {
         let mut world = World::new(slow.clone(), TcpConfig { rto, initial_window: 1, ..tcp() });
