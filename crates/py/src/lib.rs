@@ -486,6 +486,11 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
         out.set_item("objects", page.objects)?;
         out.set_item("bytes", page.bytes)?;
         out.set_item("connections", page.connections)?;
+        let protocols = PyDict::new(py);
+        for (protocol, count) in page.protocols {
+            protocols.set_item(protocol.name(), count)?;
+        }
+        out.set_item("protocols", protocols)?;
         let dropped = PyDict::new(py);
         for (reason, count) in page.dropped {
             dropped.set_item(reason.name(), count)?;

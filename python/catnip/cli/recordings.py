@@ -19,7 +19,7 @@ from catnip.testbed import recorded_paths
 
 NOT_CAPTURED = {"variant", "seed", "group", "dropped", "timeouts"}
 """Columns of bursts that a capture does not tell."""
-COLUMNS = ("page", "origins", "objects", "bytes", "connections", "left out")
+COLUMNS = ("page", "origins", "objects", "bytes", "connections", "protocols", "left out")
 
 
 @click.command(epilog="Example: catnip har site.har --out site.page.json")
@@ -98,9 +98,11 @@ def _write_bursts(file: TextIO, table: Mapping[str, Any]) -> None:
 
 
 def _row(page: Mapping[str, Any]) -> tuple[str, ...]:
-    dropped = ", ".join(f"{count} {reason}" for reason, count in page["dropped"].items())
+    listed = (
+        ", ".join(f"{count} {name}" for name, count in page[key].items()) for key in ("protocols", "dropped")
+    )
     counts = (str(page[key]) for key in ("origins", "objects", "bytes"))
-    return (page["url"] or "–", *counts, str(page["connections"] or "–"), dropped or "–")
+    return (page["url"] or "–", *counts, str(page["connections"] or "–"), *(text or "–" for text in listed))
 
 
 @click.command(epilog="Example: catnip convert leo bw_1.txt delay_1.txt leo-1.toml")

@@ -1,7 +1,7 @@
 //! Page files: recorded sites as readable JSON, one object per line.
 
 use crate::InputError;
-use catnip_base::Span;
+use catnip_base::{Span, keywords};
 use catnip_sim::app::{Site, SiteObject, SitePage};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -50,15 +50,34 @@ pub struct RecordedObject {
     pub delay_ms: f64,
     /// Index of the connection over which the response arrived, among the connections of the page; `None` if unknown.
     pub connection: Option<u32>,
+    /// Version of HTTP over which the response came; `None` if unknown. Simulated pages choose their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<HttpVersion>,
+}
+
+keywords! {
+    /// Version of HTTP over which a response came.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum HttpVersion {
+        /// HTTP/1.1 or before.
+        #[serde(rename = "h1")]
+        Http1 = ("h1", "HTTP/1.1 or before."),
+        /// HTTP/2, or its forerunner SPDY.
+        #[serde(rename = "h2")]
+        Http2 = ("h2", "HTTP/2."),
+        /// HTTP/3 over QUIC.
+        #[serde(rename = "h3")]
+        Http3 = ("h3", "HTTP/3."),
+    }
 }
 
 /// Error in a page file: its location as a JSON path, and its description.
 type KeyError = (String, String);
 
 /// Maximum size of an object: a terabyte.
-const MAX_BYTES: u64 = 1_000_000_000_000;
+pub(super) const MAX_BYTES: u64 = 1_000_000_000_000;
 /// Maximum of the times of a page file, milliseconds: a day.
-const MAX_MS: f64 = 86_400_000.0;
+pub(super) const MAX_MS: f64 = 86_400_000.0;
 
 impl SiteFile {
     const VERSION: u32 = 1;

@@ -1,7 +1,7 @@
 //! Tests of recordings of browsers (HAR): the data that a page file keeps, and error messages.
 
 use crate::recording::{changed, entry, har, objects, read, written};
-use catnip_lab::{Dropped, RecordedObject, SiteFile, read_har, read_site};
+use catnip_lab::{Dropped, HttpVersion, RecordedObject, SiteFile, read_har, read_site};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,6 +34,7 @@ fn of_a_har_sizes_server_times_and_dependencies_are_kept() {
         after,
         delay_ms,
         connection: Some(connection),
+        protocol: Some(HttpVersion::Http1),
     };
     let expected = [
         // Opening a connection took 30 - 10 ms. Therefore 20 ms of the wait of each entry of this origin are due to the network.
@@ -152,7 +153,7 @@ fn entries_belong_to_the_page_that_they_name_or_that_was_open() {
     none["log"].as_object_mut().unwrap().remove("pages");
     assert_eq!(paths(&none), [["/1", "/4", "/2", "/3"]], "without pages, all is one");
     two["log"]["entries"][1]["pageref"] = "page_9".into();
-    assert_eq!(read(&two).unwrap_err(), "log.entries[1].pageref: \"page_9\": no such page");
+    assert_eq!(paths(&two), [["/1", "/4"], ["/2", "/3"]], "of a page that is not listed, the time counts");
 }
 
 #[test]
@@ -160,37 +161,14 @@ fn of_a_malformed_har_the_json_path_is_named() {
     let good = har(vec![entry("http://example.org/", 0.0, 50.0, 10.0, 1000)]);
     assert!(read(&good).is_ok());
     for (changes, message) in [
-        (json!({"/log/entries": 3}), "log.entries: invalid type: integer `3`, expected a sequence at line 1"),
-        (json!({"/log/entries/0/time": "x"}), "log.entries[0].time: invalid type: string"),
         (
-            json!({"/log/entries/0/request/url": "nowhere"}),
-            "log.entries[0].request.url: not a URL: relative URL",
-        ),
-        (
-            json!({"/log/entries/0/request/url": 7}),
-            "log.entries[0].request.url: invalid type: integer `7`, expected a URL",
-        ),
-        (
-            json!({"/log/entries/0/startedDateTime": "noon"}),
-            "log.entries[0].startedDateTime: \"noon\": expected a time",
-        ),
-        (json!({"/log/entries/0/timings": {}}), "log.entries[0].timings: missing field `wait`"),
-        (
-            json!({"/log/entries/0/response/status": null}),
-            "log.entries[0].response.status: invalid type: null",
-        ),
-        (
-            json!({"/log/entries/0/response/_transferSize": 1e13}),
-            "pages[0].objects[0].bytes: 10000000000000: expected at most",
-        ),
-        (
-            json!({"/log/entries/0/timings/wait": 1e10, "/log/entries/0/timings/connect": 1}),
-            "pages[0].objects[0].server_ms: ",
+            json!({"/log/entries": 3}),
+            "log.entries: invalid type: integer `3`, expected a list of entries at line 1",
         ),
         (json!({"/log/entries": []}), "log.entries: no objects loaded over the network"),
         (
-            json!({"/log/entries/0/timings/wait": -5}),
-            "log.entries[0].timings.wait: -5: expected milliseconds, or -1 for none",
+            json!({"/log/entries/0/request/url": "nowhere"}),
+            "log.entries: no objects loaded over the network (left out: 1 odd)",
         ),
         (
             json!({
@@ -199,7 +177,6 @@ fn of_a_malformed_har_the_json_path_is_named() {
             }),
             "log.entries: no objects loaded over the network (left out: 1 empty)",
         ),
-        (json!({"/log/pages/0/id": null}), "log.pages[0].id: invalid type: null"),
     ] {
         let error = read(&changed(good.clone(), changes.clone())).unwrap_err();
         assert!(error.starts_with(message), "{changes}: {error}");
@@ -207,7 +184,7 @@ fn of_a_malformed_har_the_json_path_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let text = good.to_string();
     let message = |text: &str| read_har(&written(&folder, text)).unwrap_err().to_string();
-    assert!(message(&text[..text.len() / 2]).contains("site.har: log.entries[0]."), "cut short");
+    assert!(message(&text[..text.len() / 2]).contains("site.har: log.entries"), "cut short");
     assert!(message(&format!("{text} x")).contains("site.har: trailing characters"));
     assert!(message("").contains("site.har: EOF while parsing a value"));
     assert!(message("{}").contains("site.har: missing field `log`"));

@@ -7,6 +7,7 @@ mod bursts;
 mod components;
 mod ecn;
 mod har;
+mod har_dialects;
 mod iperf;
 #[path = "../kept/mod.rs"]
 mod kept;

@@ -46,6 +46,7 @@ fn object(origin: u32, bytes: u64) -> RecordedObject {
         after: None,
         delay_ms: 0.0,
         connection: None,
+        protocol: None,
     }
 }
 
@@ -344,7 +345,7 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
         parse(&format!("[[variant]]\nname = 'default'\ntraffic.site.page = '{file}'")).unwrap_err()
     };
     assert!(
-        named("bad.har").contains("bad.har: log.entries[0]: missing field `startedDateTime`"),
+        named("bad.har").contains("bad.har: log.entries: no objects loaded over the network (left out: 1 odd)"),
         "{}",
         named("bad.har")
     );
