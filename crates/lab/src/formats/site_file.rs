@@ -126,7 +126,8 @@ impl SiteFile {
             delay: span(of.delay_ms),
         };
         let page = |page: &RecordedPage| SitePage::new(page.objects.iter().map(object).collect());
-        Site { origins: self.origins.len() as u32, pages: self.pages.iter().map(page).collect() }
+        let origins = self.origins.iter().map(|origin| origin.starts_with("https:")).collect();
+        Site { origins, pages: self.pages.iter().map(page).collect() }
     }
 
     fn check(&self) -> Result<(), KeyError> {

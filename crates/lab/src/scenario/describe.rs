@@ -6,7 +6,7 @@ use catnip_base::{Bytes, Distribution, Measure, Quantity, Rate, Share, Span};
 use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
 use catnip_net::{Key, WireSpec};
-use catnip_sim::app::RateRule;
+use catnip_sim::app::{Handshake, RateRule};
 use catnip_tcp::EcnKind;
 use catnip_tcp::control::ControlSpec;
 use catnip_tcp::control::validated::ValidationSpec;
@@ -106,7 +106,7 @@ macro_rules! in_schema {
 }
 
 in_schema! { quantity: Span, Rate, Bytes, Share }
-in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec, RateRule }
+in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec, RateRule, Handshake }
 
 impl InSchema for Option<Span> {
     fn schema() -> Schema {

@@ -6,7 +6,7 @@ use catnip_net::queue::{CustomQueues, QueueSpec};
 use catnip_net::shape::RateSpec;
 use catnip_net::stage::{CustomStages, StageSpec};
 use catnip_net::{ArqSpec, DelaySpec, OutageSpec};
-use catnip_sim::app::RateRule;
+use catnip_sim::app::{Handshake, RateRule};
 use catnip_tcp::EcnKind;
 use catnip_tcp::control::validated::ValidationSpec;
 use catnip_tcp::control::{ControlSpec, CustomControls};
@@ -27,7 +27,7 @@ pub struct Kinds {
 }
 
 /// Returns the families of built-in kinds, such as queues and markers, with the notation and the description of each kind.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 15] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 16] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
@@ -43,6 +43,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 15] {
         ("congestion marks", EcnKind::usages()),
         ("markers", MarkerSpec::usages()),
         ("video rules", RateRule::usages()),
+        ("handshakes", Handshake::usages()),
         ("distributions", Distribution::usages()),
     ]
 }

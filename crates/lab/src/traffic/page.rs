@@ -8,12 +8,13 @@ use crate::scenario::describe::Nodes;
 use crate::scenario::external::Protocol;
 use crate::scenario::files::Files;
 use crate::scenario::tcp::TcpFile;
-use crate::scenario::text::{Times, yes};
-use catnip_base::Distribution;
+use crate::scenario::text::{Text, Times, yes};
+use catnip_base::{Bytes, Distribution};
 use catnip_net::mark::Service;
 use catnip_sim::ConnectionSpec;
 use catnip_sim::app::{
-    AnyApp, Framing, Loader, LoaderConfig, Multiplexing, ObjectRecord, Origin, OriginConfig, PageRecord, Site,
+    AnyApp, Framing, Handshake, Loader, LoaderConfig, Multiplexing, ObjectRecord, Origin, OriginConfig,
+    PageRecord, Site, Tls,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,6 +53,13 @@ pub(crate) struct PageFile {
     /// HTTP/2: threshold of unsent bytes. A server writes the next frame once fewer bytes of a connection are unsent.
     #[schemars(range(min = 1), example = 100_000, extend("default" = FRAME_BYTES))]
     unsent_bytes: Option<u64>,
+    /// Handshake of TLS 1.3 at the opening of a connection to an origin with `https`.
+    #[serde(default)]
+    #[schemars(example = &"full", extend("default" = "none"))]
+    tls: Text<Handshake>,
+    /// TLS: size of the certificate chain of a server.
+    #[schemars(example = &"5KB", extend("default" = CERTIFICATE_BYTES))]
+    certificate_bytes: Option<Text<Bytes>>,
     /// True if connections stay open at the end of a page, for use by the next page.
     #[serde(default = "yes")]
     #[schemars(example = false)]
@@ -80,6 +88,11 @@ pub(crate) struct PageFile {
     #[schemars(example = false)]
     tells_size: bool,
 }
+
+/// Default size of a certificate chain.
+const CERTIFICATE_BYTES: u64 = 3500;
+/// Largest size of a certificate chain: the limit of RFC 8446, section 4.4.2.
+const MAX_CERTIFICATE_BYTES: u64 = (1 << 24) - 1;
 
 fn http_11() -> String {
     "1.1".into()
@@ -139,7 +152,8 @@ impl TrafficKind for PageFile {
             (None, true) => None,
         };
         let think_s = self.think.as_ref().map_or(Distribution::Constant(0.0), |value| value.0.clone());
-        let config = LoaderConfig { site, http, keep_alive: self.keep_alive, times, think_s };
+        let tls = self.tls(context)?;
+        let config = LoaderConfig { site, http, tls, keep_alive: self.keep_alive, times, think_s };
         Ok(Arc::new(PageWorkload { config: Arc::new(config) }))
     }
 
@@ -149,6 +163,19 @@ impl TrafficKind for PageFile {
 }
 
 impl PageFile {
+    fn tls(&self, context: &BuildContext<'_>) -> Result<Tls, KeyError> {
+        let handshake = self.tls.0;
+        let bytes = self.certificate_bytes.map_or(CERTIFICATE_BYTES, |Text(Bytes(bytes))| bytes);
+        if self.certificate_bytes.is_some() && handshake != Handshake::Full {
+            return Err((context.key("certificate_bytes"), "only for tls = \"full\"".into()));
+        }
+        if bytes > MAX_CERTIFICATE_BYTES {
+            let message = format!("{bytes}: expected at most {MAX_CERTIFICATE_BYTES} bytes");
+            return Err((context.key("certificate_bytes"), message));
+        }
+        Ok(Tls { handshake, certificate_bytes: bytes })
+    }
+
     fn multiplexing(&self, context: &BuildContext<'_>) -> Result<Multiplexing, KeyError> {
         let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_set)| *is_set) {
             Some((key, _)) => Err((context.key(key), format!("only for http = {other:?}"))),

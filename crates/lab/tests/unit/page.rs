@@ -345,7 +345,8 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
         parse(&format!("[[variant]]\nname = 'default'\ntraffic.site.page = '{file}'")).unwrap_err()
     };
     assert!(
-        named("bad.har").contains("bad.har: log.entries: no objects loaded over the network (left out: 1 odd)"),
+        named("bad.har")
+            .contains("bad.har: log.entries: no objects loaded over the network (left out: 1 odd)"),
         "{}",
         named("bad.har")
     );
@@ -366,4 +367,83 @@ fn a_scenario_may_name_a_har_itself() {
     let text = NETWORK.replace("site.page.json", "site.har");
     let scenario = Scenario::parse(&folder.path().join("x.toml"), &text).unwrap();
     assert!(scenario.plan("default").is_ok());
+}
+
+/// Returns the time of a page with one object of this size from an origin with TLS, the bytes of its connection, and its retransmissions.
+fn over_tls(bytes: u64, keys: &str) -> (f64, f64, f64) {
+    let site = site(1, &[vec![object(0, bytes)]]).replace("http://", "https://");
+    let loaded = Loaded::of(&site, &format!("{keys}\n[tcp]\nprofile = 'rfc'\nhandshake = true\n"), 1);
+    (
+        loaded.sum(TableName::PAGES, "time_s"),
+        loaded.sum(TableName::CONNECTIONS, "bytes"),
+        loaded.sum(TableName::CONNECTIONS, "retransmitted"),
+    )
+}
+
+#[test]
+fn a_handshake_costs_its_round_trips_and_its_bytes() {
+    let (none_s, none_bytes, _) = over_tls(500, "");
+    // One round trip for TCP, and one for the request: 80 ms, and the transmission of a few packets.
+    assert!((0.080..0.085).contains(&none_s), "{none_s}");
+    for (keys, round_trips, flight) in [
+        ("tls = 'none'", 0, 0),
+        // ServerHello, certificates and signature.
+        ("tls = 'full'", 1, 1307 + 3500 + 299),
+        ("tls = 'full'\ncertificate_bytes = '2KB'", 1, 1307 + 2048 + 299),
+        ("tls = 'resumed'", 1, 1307),
+        ("tls = '0-rtt'", 0, 1307),
+        ("tls = 'full'\nhttp = '2'", 1, 1307 + 3500 + 299),
+    ] {
+        let (time_s, bytes, _) = over_tls(500, keys);
+        let more_s = time_s - none_s - 0.040 * f64::from(round_trips);
+        // The flights take some milliseconds at 10 Mbit/s: 5 KB take 4 ms.
+        assert!((-1e-9..0.008).contains(&more_s), "{keys}: {more_s}");
+        let framing = if keys.contains("http") { 9.0 } else { 0.0 };
+        assert_eq!(bytes - none_bytes, f64::from(flight) + framing, "{keys}");
+    }
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_into_the_window_costs_another_round_trip() {
+    // Ten segments of 1460 bytes are the first window.
+    let [fits, fits_not] = ["12000", "16000"]
+        .map(|bytes| over_tls(500, &format!("tls = 'full'\ncertificate_bytes = {bytes}")).0);
+    assert!((fits_not - fits - 0.040).abs() < 0.01, "{fits} and {fits_not}");
+}
+
+#[test]
+fn only_origins_with_https_have_tls_and_each_connection_has_its_own() {
+    let objects: Vec<RecordedObject> = [0, 0, 0, 1, 1, 1].map(|origin| object(origin, 20_000)).to_vec();
+    let mixed = site(2, &[objects]).replace("http://1.", "https://1.");
+    let plain = Loaded::of(&mixed, "", 1);
+    let secure = Loaded::of(&mixed, "tls = 'resumed'", 1);
+    // Three connections to the second origin, each with a flight.
+    let bytes = |loaded: &Loaded| loaded.sum(TableName::CONNECTIONS, "bytes");
+    assert_eq!(bytes(&secure) - bytes(&plain), 3.0 * 1307.0);
+    assert_eq!(secure.bytes(), plain.bytes());
+    assert_eq!(secure.column(TableName::PAGES, "connections"), [6.0]);
+    let requests_s = |loaded: &Loaded| loaded.times().into_iter().map(|(start, _)| start).collect::<Vec<_>>();
+    assert_eq!(requests_s(&secure)[..3], requests_s(&plain)[..3]);
+    assert!(
+        requests_s(&secure)[3..].iter().all(|start| *start >= 0.040),
+        "they wait for the server's flight"
+    );
+}
+
+#[test]
+fn a_mistake_about_tls_is_one_line() {
+    for (keys, named) in [
+        ("tls = 'yes'", "one of none, full, resumed, 0-rtt"),
+        (
+            "tls = 'resumed'\ncertificate_bytes = 100",
+            "traffic.site.certificate_bytes: only for tls = \"full\"",
+        ),
+        ("tls = 'full'\ncertificate_bytes = '20MB'", "expected at most 16777215 bytes"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("site.page.json"), site(1, &[vec![object(0, 5)]])).unwrap();
+        let text = format!("{NETWORK}{keys}");
+        let error = Scenario::parse(&folder.path().join("x.toml"), &text).unwrap_err().to_string();
+        assert!(error.contains(named) && !error.contains('\n'), "{error}");
+    }
 }

@@ -198,7 +198,7 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
             ("traffic.it", vec![bulk.replace("bulk", "iperf") + "duration = '2s'\n"])
         }
         "[traffic.NAME] with kind = \"page\"" => {
-            ("traffic.it", vec![page.clone(), format!("{page}http = '2'\n")])
+            ("traffic.it", vec![format!("{page}tls = 'full'\n"), page.clone(), format!("{page}http = '2'\n")])
         }
         "[traffic.NAME] with kind = \"telnet\"" => {
             ("traffic.it", vec![format!("[traffic.it]\nkind = 'telnet'\npause = '1s'\n{hosts}")])

@@ -1,5 +1,5 @@
 use super::pages::{ObjectRecord, PageRecord, object_of, tag_of};
-use super::{AppEvent, Application, Interest, Multiplexing, Site, Unfinished};
+use super::{AppEvent, Application, Handshake, Interest, Multiplexing, Site, Tls, Unfinished, tls};
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
@@ -14,6 +14,8 @@ pub struct LoaderConfig {
     pub site: Arc<Site>,
     /// Version of HTTP and use of connections.
     pub http: Multiplexing,
+    /// Handshakes of connections to origins with TLS.
+    pub tls: Tls,
     /// True if connections stay open at the end of a page, for use by the next page.
     pub keep_alive: bool,
     /// Number of times that all pages are loaded, one after the other; `None` for no limit.
@@ -66,6 +68,10 @@ struct ConnState {
     last: u32,
     /// True if the current page has used the connection.
     used: bool,
+    /// True while requests wait for the handshake of TLS.
+    in_handshake: bool,
+    /// Bytes that precede the next request: the end of a handshake.
+    prefix_bytes: u64,
 }
 
 /// Key of the timer that starts a page. The key of an object is its number plus one.
@@ -77,7 +83,7 @@ impl Loader {
     pub fn new(config: Arc<LoaderConfig>, servers: Vec<ConnectionSpec>, seed: u64, user: u32) -> Self {
         let pools = match config.http {
             Multiplexing::Http2 { coalesced: true, .. } => servers.len(),
-            _ => config.site.origins as usize,
+            _ => config.site.origins.len(),
         };
         Self {
             rng: Rng::new(seed, Stream::User(user)),
@@ -134,23 +140,59 @@ impl Loader {
     /// Requests an object as soon as a connection is available.
     fn request(&mut self, object: u32, host: &mut Host<'_>) {
         let Some(of) = self.config.site.object((self.page, object)) else { return };
-        let (max_conns, max_outstanding) = match self.config.http {
-            Multiplexing::Http1 { connections_per_origin } => (connections_per_origin as usize, 1),
-            Multiplexing::Http2 { .. } => (1, u32::MAX),
-        };
+        let (max_conns, max_outstanding) = self.limits();
         let server = self.servers[of.origin as usize % self.servers.len()];
         let pool = of.origin as usize % self.pools.len();
         let Pool { conns, queue } = &mut self.pools[pool];
-        let free = conns.iter().position(|state| state.outstanding < max_outstanding);
-        match free {
-            Some(index) => self.send(pool, index, object, host),
-            None if conns.len() < max_conns => {
-                conns.push(ConnState { conn: host.open(server), outstanding: 0, last: object, used: false });
-                let index = conns.len() - 1;
-                self.send(pool, index, object, host);
-            }
-            None => queue.push_back(object),
+        let is_free = |state: &ConnState| !state.in_handshake && state.outstanding < max_outstanding;
+        if let Some(index) = conns.iter().position(is_free) {
+            return self.send(pool, index, object, host);
         }
+        if conns.len() == max_conns {
+            return queue.push_back(object);
+        }
+        let tls = if self.config.site.origins[of.origin as usize] { self.config.tls } else { Tls::default() };
+        let conn = host.open(server);
+        let in_handshake = tls.waits();
+        if tls.handshake != Handshake::None {
+            let (bytes, response_bytes) = (Tls::CLIENT_HELLO_BYTES, tls.flight_bytes());
+            host.send(conn, Message { bytes, tag: tls::TAG, response_bytes, context: None });
+        }
+        let prefix_bytes = if in_handshake { Tls::FINISHED_BYTES } else { 0 };
+        conns.push(ConnState { conn, outstanding: 0, last: object, used: true, in_handshake, prefix_bytes });
+        if in_handshake {
+            queue.push_back(object);
+        } else {
+            let index = conns.len() - 1;
+            self.send(pool, index, object, host);
+        }
+    }
+
+    /// Returns the largest number of connections of a pool, and of outstanding responses of a connection.
+    fn limits(&self) -> (usize, u32) {
+        match self.config.http {
+            Multiplexing::Http1 { connections_per_origin } => (connections_per_origin as usize, 1),
+            Multiplexing::Http2 { .. } => (1, u32::MAX),
+        }
+    }
+
+    /// Handles the server's flight of a handshake: requests what waits for a connection.
+    fn on_handshake(&mut self, conn: Conn, host: &mut Host<'_>) {
+        let Some((pool, index)) = self.find(conn) else { return };
+        let (_, max_outstanding) = self.limits();
+        self.pools[pool].conns[index].in_handshake = false;
+        while self.pools[pool].conns[index].outstanding < max_outstanding
+            && let Some(next) = self.pools[pool].queue.pop_front()
+        {
+            self.send(pool, index, next, host);
+        }
+    }
+
+    /// Returns the pool of a connection and its index there; `None` if it was closed.
+    fn find(&self, conn: Conn) -> Option<(usize, usize)> {
+        let is_same = |state: &ConnState| state.conn == conn;
+        let find_in = |(pool, of): (usize, &Pool)| Some((pool, of.conns.iter().position(is_same)?));
+        self.pools.iter().enumerate().find_map(find_in)
     }
 
     fn send(&mut self, pool: usize, index: usize, object: u32, host: &mut Host<'_>) {
@@ -161,16 +203,15 @@ impl Loader {
         state.last = object;
         state.used = true;
         let tag = tag_of(self.page, object);
-        let bytes = of.request_bytes + self.config.http.header_bytes();
+        let bytes =
+            of.request_bytes + self.config.http.header_bytes() + std::mem::take(&mut state.prefix_bytes);
         host.send(state.conn, Message { bytes, tag, response_bytes: of.bytes, context: None });
     }
 
     /// Handles a response or a frame of a response.
     fn on_message(&mut self, conn: Conn, bytes: u64, tag: u64, host: &mut Host<'_>) {
         let (page, object) = object_of(tag);
-        let is_same_conn = |state: &ConnState| state.conn == conn;
-        let find_in = |(pool, of): (usize, &Pool)| Some((pool, of.conns.iter().position(is_same_conn)?));
-        let Some((pool, index)) = self.pools.iter().enumerate().find_map(find_in) else { return };
+        let Some((pool, index)) = self.find(conn) else { return };
         let config = self.config.clone();
         let Some(of) = config.site.object((page, object)).filter(|_| page == self.page) else { return };
         let Progress { start, received } = &mut self.objects[object as usize];
@@ -226,6 +267,9 @@ impl Application for Loader {
             AppEvent::Start => self.think(host),
             AppEvent::Timer(START_PAGE) => self.start_page(host),
             AppEvent::Timer(key) => self.request((key - 1) as u32, host),
+            AppEvent::Message { conn, message, .. } if message.tag == tls::TAG => {
+                self.on_handshake(conn, host);
+            }
             AppEvent::Message { conn, message, .. } => {
                 self.on_message(conn, message.bytes, message.tag, host)
             }

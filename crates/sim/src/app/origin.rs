@@ -1,4 +1,6 @@
-use super::{AppEvent, Application, FRAME_HEADER_BYTES, Framing, Interest, Multiplexing, Site, object_of};
+use super::{
+    AppEvent, Application, FRAME_HEADER_BYTES, Framing, Interest, Multiplexing, Site, object_of, tls,
+};
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
 use catnip_base::{FlowContext, Span};
@@ -127,6 +129,10 @@ impl Application for Origin {
 
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
+            AppEvent::Message { conn, message, .. } if message.tag == tls::TAG => {
+                let bytes = message.response_bytes;
+                host.send(conn, Message { bytes, tag: tls::TAG, response_bytes: 0, context: None });
+            }
             AppEvent::Message { conn, message, .. } => self.on_request(conn, message.tag, host),
             AppEvent::Timer(key) => self.on_timer(key, host),
             AppEvent::Drained(conn) => self.on_drained(conn, host),

@@ -97,7 +97,7 @@ pub(super) fn tag_of(page: u32, object: u32) -> u64 {
 }
 
 /// Returns the numbers of the page and of the object, both from 0, in the tag of a request or a response.
-pub fn object_of(tag: u64) -> (u32, u32) {
+pub const fn object_of(tag: u64) -> (u32, u32) {
     ((tag >> 32) as u32, tag as u32)
 }
 

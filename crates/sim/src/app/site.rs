@@ -3,8 +3,8 @@ use catnip_base::Span;
 /// Recorded site: pages with objects that come from several origins and depend on each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Number of origins.
-    pub origins: u32,
+    /// True for each origin that has TLS.
+    pub origins: Vec<bool>,
     /// Pages, at least one.
     pub pages: Vec<SitePage>,
 }
