@@ -1,4 +1,4 @@
-use crate::schedule::{Position, Schedule};
+use crate::schedule::{Position, Schedule, between};
 use catnip_base::notation::Usage;
 use catnip_base::{ParseError, Span, Time};
 use std::fmt;
@@ -103,10 +103,8 @@ impl VaryingDelay {
         if !schedule.is_recorded() || ends == Time::NEVER {
             return delay;
         }
-        let [from_ns, to_ns] = [delay, schedule.next_value(*position)].map(|it| i128::from(it.as_nanos()));
-        let [past_ns, whole_ns] =
-            [departure.since(starts), ends.since(starts)].map(|it| i128::from(it.as_nanos()));
-        Span::from_nanos((from_ns + (to_ns - from_ns) * past_ns / whole_ns) as u64)
+        let [past, whole] = [departure, ends].map(|at| at.since(starts).as_nanos());
+        between(delay, schedule.next_value(*position), past, whole)
     }
 }
 

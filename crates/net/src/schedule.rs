@@ -230,11 +230,7 @@ impl<V: Scheduled> Schedule<V> {
     /// line.
     pub fn recorded(name: TraceName, text: &str) -> Result<Self, String> {
         let mut points: Vec<(Time, V)> = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = without_comment(line);
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in data_lines(text) {
             let fields = fields(line);
             let point = match (name.step, fields) {
                 (Some(step), [value, ""]) => {
@@ -383,9 +379,17 @@ impl<V: Scheduled> fmt::Display for Schedule<V> {
     }
 }
 
-/// Returns a line of a trace without its comment and surrounding blanks.
-pub(crate) fn without_comment(line: &str) -> &str {
-    line.split('#').next().unwrap_or_default().trim()
+/// Returns the lines of a recording with their numbers, from 1, without comments, which begin with `#`, and surrounding blanks. Lines without
+/// anything else are left out.
+pub fn data_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    (1..).zip(lines).filter(|(_, line)| !line.is_empty())
+}
+
+/// Returns the value at a part of the way from one value to another, by a straight line.
+pub(crate) fn between(from: Span, to: Span, part: u64, whole: u64) -> Span {
+    let [from, to, part, whole] = [from.as_nanos(), to.as_nanos(), part, whole].map(i128::from);
+    Span::from_nanos((from + (to - from) * part / whole) as u64)
 }
 
 /// Returns the one or two fields of a line, separated by blanks, a comma or a semicolon; the second is empty if there is only one.

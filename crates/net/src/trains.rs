@@ -1,5 +1,5 @@
 use crate::Packet;
-use crate::schedule::{fields, without_comment};
+use crate::schedule::{Scheduled, between, data_lines, fields};
 use crate::shape::Trace;
 use catnip_base::{Span, Time};
 use std::collections::VecDeque;
@@ -38,12 +38,9 @@ impl CellTrains {
     /// milliseconds. The last time is the period with which the recording repeats. An error names the line.
     pub fn parse(lines: &str, idle: Span, bytes: u32) -> Result<Self, String> {
         let mut trains: Vec<Train> = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()).map(|(number, line)| (number, without_comment(line))) {
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in data_lines(lines) {
             let invalid = |problem: &str| format!("line {number}: {line:?}: {problem}");
-            let times: Option<Vec<Span>> = line.split_whitespace().map(milliseconds).collect();
+            let times: Option<Vec<Span>> = line.split_whitespace().map(Span::parse_recorded).collect();
             let Some([at, delay, opportunities @ ..]) = times.as_deref() else {
                 return Err(invalid("expected a time, a delay and opportunities in milliseconds"));
             };
@@ -66,12 +63,9 @@ impl CellTrains {
     /// names the line.
     pub fn with_size_offsets(self, lines: &str) -> Result<Self, String> {
         let mut size_offsets: Vec<(u32, Span)> = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()).map(|(number, line)| (number, without_comment(line))) {
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in data_lines(lines) {
             let [len, offset] = fields(line);
-            let offset = len.parse().ok().zip(milliseconds(offset));
+            let offset = len.parse().ok().zip(Span::parse_recorded(offset));
             let is_ascending =
                 |(len, _): &(u32, Span)| size_offsets.last().is_none_or(|before| before.0 < *len);
             let offset = offset.filter(is_ascending).ok_or_else(|| {
@@ -220,14 +214,4 @@ pub struct CellLink {
     pub(crate) trains: CellTrains,
     /// Opportunities, recorded with a saturated link.
     pub(crate) saturated: Arc<Trace>,
-}
-
-fn between(from: Span, to: Span, part: u64, whole: u64) -> Span {
-    let [from, to, part, whole] = [from.as_nanos(), to.as_nanos(), part, whole].map(i128::from);
-    Span::from_nanos((from + (to - from) * part / whole) as u64)
-}
-
-fn milliseconds(text: &str) -> Option<Span> {
-    let ms: f64 = text.parse().ok()?;
-    (0.0..1e12).contains(&ms).then(|| Span::from_secs_f64(ms / 1e3))
 }

@@ -8,7 +8,7 @@ pub use pausing::Pausing;
 pub use steps::{Stepped, Steps};
 pub use trace::{Trace, TraceDriven, TraceError};
 
-use crate::schedule::{TraceName, fields, without_comment};
+use crate::schedule::{TraceName, data_lines, fields};
 use crate::trains::{CellLink, CellTrains};
 use catnip_base::notation::{Notation, Usage};
 use catnip_base::{ParseError, Rate, Span, Time, WireTime};
@@ -132,8 +132,7 @@ impl RateSpec {
         let invalid = |error: String| ParseError::new(text, format!("a valid trace: {error}"));
         let name = TraceName::parse(name)?;
         let lines = open(&name.file).map_err(invalid)?;
-        let first = lines.lines().map(without_comment).find(|line| !line.is_empty());
-        let has_times = first.is_some_and(|line| !fields(line)[1].is_empty());
+        let has_times = data_lines(&lines).next().is_some_and(|(_, line)| !fields(line)[1].is_empty());
         if !has_times && name.step.is_none() {
             let trace = Trace::named(&name, &lines).map_err(|error| invalid(error.to_string()))?;
             return Ok(Self::Trace { name, trace: Arc::new(trace) });

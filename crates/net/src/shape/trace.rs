@@ -1,5 +1,5 @@
 use super::Shaper;
-use crate::schedule::{End, TraceName, without_comment};
+use crate::schedule::{End, TraceName, data_lines};
 use catnip_base::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -52,10 +52,7 @@ impl Trace {
     pub(super) fn named(name: &TraceName, text: &str) -> Result<Self, TraceError> {
         let mut opportunities_ms: Vec<u32> = Vec::new();
         let mut last_line = 0;
-        for (number, line) in (1..).zip(text.lines()).map(|(number, line)| (number, without_comment(line))) {
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in data_lines(text) {
             let invalid = |problem: String| TraceError { line: Some(number), problem };
             let at: u32 = line
                 .parse()

@@ -2,6 +2,7 @@ use super::{AppEvent, Application, Interest};
 use crate::FlowId;
 use crate::host::Host;
 use catnip_base::{Span, Time};
+use catnip_net::schedule::data_lines;
 use std::sync::Arc;
 
 /// Recorded datagrams, sent again at their times, without feedback from the network.
@@ -21,11 +22,7 @@ impl RecordedDatagrams {
     /// that repeats has its last time as its period, which must be above zero. An error names the line.
     pub fn parse(text: &str, repeats: bool) -> Result<Self, String> {
         let mut datagrams: Vec<(Time, u32)> = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in data_lines(text) {
             let (at, bytes) = line.split_once(|c: char| c.is_whitespace() || c == ',').unwrap_or((line, ""));
             let at = at.parse().ok().filter(|at: &f64| (0.0..1e9).contains(at));
             let bytes = bytes.trim().parse().ok().filter(|bytes| (1..=65_535).contains(bytes));
