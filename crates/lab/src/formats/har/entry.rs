@@ -29,7 +29,7 @@ pub(super) struct Entry {
 /// Sizes of a response as its writer has recorded them, bytes; `None` where nothing is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sizes {
-    /// What was transferred, with the header.
+    /// Transferred bytes, with the header.
     transfer: Option<u64>,
     header: Option<u64>,
     body: Option<u64>,
@@ -38,7 +38,6 @@ struct Sizes {
     /// True for a response that has no body (RFC 9110, sections 6.4.1 and 9.3.2).
     is_bodiless: bool,
     /// True if no time of the response is known, or all are zero and it has no header.
-    has_no_times: bool,
     is_untimed: bool,
 }
 
@@ -268,8 +267,7 @@ impl RawEntry {
                 || status == 204.0
                 || status == 304.0
                 || (100.0..200.0).contains(&status),
-            has_no_times: parts.iter().all(Option::is_none),
-            is_untimed: total_ms == 0.0 && recorded_header == Some(0),
+            is_untimed: parts.iter().all(Option::is_none) || (total_ms == 0.0 && recorded_header == Some(0)),
         };
         let is_socket = self.resource_type.0.as_deref() == Some("websocket") || status == 101.0;
         let is_cached = self.from_cache.0.is_some()
@@ -325,8 +323,7 @@ impl Entry {
 
     /// Leaves the entry out if what its writer says of sizes and times means so.
     pub(super) fn judge(&mut self, writer: Writer) {
-        let is_firefox = writer != Writer::Other;
-        let is_cached = is_firefox && (self.sizes.has_no_times || self.sizes.is_untimed);
+        let is_cached = writer != Writer::Other && self.sizes.is_untimed;
         let bytes = self.bytes(writer);
         let is_absurd = bytes > MAX_BYTES
             || self.request_bytes > MAX_BYTES
@@ -386,7 +383,7 @@ impl FromAny for HttpVersion {
         match () {
             () if is(&["h3", "http/3"]) || text.contains("quic") => Some(Self::Http3),
             () if is(&["h2", "http/2", "spdy"]) => Some(Self::Http2),
-            () if is(&["http/1", "http/0.9", "http/1.1", "h1"]) => Some(Self::Http1),
+            () if is(&["http/1", "http/0.9", "h1"]) => Some(Self::Http1),
             () => None,
         }
     }

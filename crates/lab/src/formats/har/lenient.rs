@@ -6,7 +6,7 @@ use serde::{Deserialize, de::value::MapAccessDeserializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can be read of a JSON value; `None` if it has another type, or makes no sense.
+/// Readable part of a JSON value; `None` if the value has another type, or makes no sense.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lenient<T>(pub(super) Option<T>);
 
