@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Mapping
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -118,7 +119,10 @@ def convert(form: str, recordings: tuple[Path, ...], out: Path, opportunities: b
     """Convert a recorded network path of another tool into a path file.
 
     OUT.toml has the keys of both directions, for `path` of a link and for `catnip link --path`, and refers to
-    traces that are written beside it. Direction `there` is up, away from the client.
+    traces that are written beside it. Direction `there` is up, away from the client. Forms and their files:
+
+    \b
+    {forms}
     """
     if out.suffix != ".toml":
         raise click.UsageError(f"{out}: expected a name that ends with .toml")
@@ -129,3 +133,10 @@ def convert(form: str, recordings: tuple[Path, ...], out: Path, opportunities: b
     else:
         for file in written:
             click.echo(file)
+
+
+convert.help = cleandoc(str(convert.help)).format(
+    forms="\n".join(
+        f"{form:<12} {' '.join(names)}: {about}" for form, (names, about, _) in recorded_paths.FORMS.items()
+    )
+)
