@@ -15,6 +15,25 @@ from = "server"
 to = "client"
 """
 """Two hosts at a line, whose keys follow."""
+FILES = (
+    """
+id = "X-9"
+title = "Files over a line"
+seeds = 2
+"""
+    + LINE
+    + """
+rate = "1Mbit"
+delay = "5ms"
+queue = "drop-tail:8"
+[traffic.file]
+kind = "bulk"
+from = "server"
+to = "client"
+bytes = "32KB"
+"""
+)
+"""Scenario of a small file, whose axes follow."""
 
 
 def tables_of(folder: Path) -> dict[str, bytes]:

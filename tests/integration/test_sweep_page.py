@@ -15,26 +15,8 @@ from catnip.analysis.summary import GroupSummary, Summary
 from catnip.report import run_page, sweeps
 from catnip.report.model import PointTable, RunOfScenario
 from conftest import Run
-from plans import LINE
+from plans import FILES
 
-SWEEP = (
-    """
-id = "X-9"
-title = "Files over a line"
-seeds = 2
-"""
-    + LINE
-    + """
-rate = "1Mbit"
-delay = "5ms"
-queue = "drop-tail:8"
-[traffic.file]
-kind = "bulk"
-from = "server"
-to = "client"
-bytes = "32KB"
-"""
-)
 TWO = """
 [[axis]]
 key = "link.line.delay"
@@ -74,7 +56,7 @@ def grid(*levels: range) -> dict[str, list[str]]:
 
 def test_a_page_has_a_row_for_each_point_and_buttons_that_sort(catnip: Run, tmp_path: Path) -> None:
     file, page = tmp_path / "sweep.toml", tmp_path / "page.html"
-    file.write_text(SWEEP + TWO)
+    file.write_text(FILES + TWO)
     assert catnip("run", file, "--report", page).code == 0
     text = page.read_text()
     [table] = re.findall(r'<table class="points">.*?</table>', text, re.DOTALL)
@@ -99,7 +81,7 @@ def test_of_ten_thousand_points_the_first_thousand_are_shown_and_this_is_said() 
     table = sweeps.point_table(axes, summaries)
     assert table is not None and len(table.rows) == 1000
     assert table.note == "The first 1000 of 10000 rows: --json and the tables of --out have all."
-    scenario = Scenario.parse("sweep.toml", SWEEP)
+    scenario = Scenario.parse("sweep.toml", FILES)
     assert len(rendered(scenario, table)) < 500_000
     for one in run_page.tables(scenario, [1, 2], summaries, axes, None):
         assert len(one.rows) == 1000 and "The first 1000 of " in one.note

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -223,11 +224,9 @@ def spread_of_a_window(control: str, capture: Path) -> float:
 
 def test_a_window_after_a_silence_takes_a_round_trip_if_newcwv_paces(tmp_path: Path) -> None:
     assert spread_of_a_window("catnip_newcwv", tmp_path / "x.pcap") < 0.3
-    # CWV-S6: a window takes 0.8 to 1.2 round trips at k = 1, where the machine is not busy for a moment.
-    spreads: list[float] = []
-    while len(spreads) < 3 and not (spreads and 0.8 <= spreads[-1] <= 1.2):
-        spreads.append(spread_of_a_window("catnip_newcwv_p", tmp_path / f"{len(spreads)}.pcap"))
-    assert 0.8 <= spreads[-1] <= 1.2, spreads
+    # CWV-S6: a window takes 0.8 to 1.2 round trips at k = 1. A single disturbance does not move a median.
+    spreads = [spread_of_a_window("catnip_newcwv_p", tmp_path / f"{n}.pcap") for n in range(3)]
+    assert 0.8 <= median(spreads) <= 1.2, spreads
 
 
 ENDLESS = """

@@ -8,24 +8,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from plans import LINE
+from plans import FILES
 
 SWEEP = (
-    """
-id = "X-9"
-title = "Files over a line"
-seeds = 1
-"""
-    + LINE
+    FILES
     + """
-rate = "1Mbit"
-delay = "5ms"
-queue = "drop-tail:8"
-[traffic.file]
-kind = "bulk"
-from = "server"
-to = "client"
-bytes = "32KB"
 [[axis]]
 keys = ["link.line.delay", "link.line.queue"]
 values = [["80ms", "red:8"], ["5ms", "drop-tail:8"], ["20ms", "pie:8"]]
