@@ -53,6 +53,11 @@ struct End {
     /// Last time at which the kernel's cwnd was full, nanoseconds since 1970, and the largest amount of data in flight since, segments.
     full_at: i64,
     used: u32,
+    /// End of the data sent when the kernel's cwnd was full last; true until data is sent after all of it was acknowledged; and true if that
+    /// was so when the latest segment arrived.
+    full_until: u64,
+    is_full: bool,
+    was_full: bool,
     /// Latest data from the other side.
     from_peer: Option<FromPeer>,
     /// Start of the document.
@@ -332,6 +337,7 @@ impl End {
         let received = self.received.filter(|_| ack <= self.snd_una);
         self.received = Some(received.map_or(0, |received| received + 1));
         self.is_idle = false;
+        self.was_full = self.is_full;
         self.snd_una = self.snd_una.max(ack);
         if is_duplicate || has_sack || tcp.flags().contains(TcpFlags::ECE) {
             self.recover = Some(self.snd_max);
@@ -478,15 +484,19 @@ impl End {
     fn moment(&self, nanos: i64) -> Moment {
         let is_unused = nanos.saturating_sub(self.full_at) >= IDLE_NANOS;
         let unused = is_unused.then_some(self.used.max(self.in_flight()));
-        Moment { nanos, segment: self.segment, is_idle: self.is_idle, unused }
+        Moment { nanos, segment: self.segment, is_idle: self.is_idle, unused, was_full: self.was_full }
     }
 
     /// Records how much of the kernel's cwnd is used once data is sent.
     fn update_use(&mut self, nanos: i64, sending: Option<Sending>) {
         let in_flight = self.in_flight();
         let is_full = sending.is_none_or(|sending| sending.is_filled_by(in_flight));
-        (self.full_at, self.used) =
-            if is_full { (nanos, 0) } else { (self.full_at, self.used.max(in_flight)) };
+        if is_full {
+            (self.full_at, self.used, self.full_until) = (nanos, 0, self.snd_max);
+        } else {
+            self.used = self.used.max(in_flight);
+        }
+        self.is_full = is_full || self.is_full && self.snd_una < self.full_until;
     }
 
     /// Returns the amount of data in flight, segments.

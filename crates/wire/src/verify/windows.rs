@@ -69,6 +69,9 @@ pub(super) struct Moment {
     /// Largest amount of data in flight since the window was full, segments, if that was so long ago that the kernel may reduce the window
     /// for lack of use; else `None`.
     pub(super) unused: Option<u32>,
+    /// True if the window had been full when the latest segment arrived, with no window of data sent since (`is_cwnd_limited` of the
+    /// kernel).
+    pub(super) was_full: bool,
 }
 
 /// State in which a sender sends.
@@ -112,11 +115,12 @@ impl Sending {
 impl Interval {
     /// Returns the state in which the sender sends at a moment of the interval.
     pub(super) fn at(&self, moment: Moment) -> Sending {
-        let Moment { nanos, segment, is_idle, unused } = moment;
+        let Moment { nanos, segment, is_idle, unused, was_full } = moment;
         let [first, last] = self.cwnd;
         let state = self.state_at(nanos);
-        // A window grows by what is acknowledged. One that is not full grows in slow start only, and if half of it is in use.
-        let grows = unused.is_none_or(|used| first < self.ssthresh && first < used.saturating_mul(2));
+        // A window grows by what is acknowledged. One that was not full before grows in slow start only, and if half of it is in use.
+        let grows =
+            was_full || unused.is_none_or(|used| first < self.ssthresh && first < used.saturating_mul(2));
         // In the state Open no data is acknowledged selectively, else all may be but the first segment in flight.
         let sacked = if state == OPEN { 0 } else { u64::from(self.in_flight).saturating_sub(segment) };
         let acked = u64::from(self.acked).div_ceil(segment) + sacked.div_ceil(segment);
@@ -313,7 +317,7 @@ mod tests {
 
     /// Returns a moment at which the window has just been full, with segments of 10 bytes.
     fn moment(millis: i64) -> Moment {
-        Moment { nanos: at(millis), segment: 10, is_idle: false, unused: None }
+        Moment { nanos: at(millis), segment: 10, is_idle: false, unused: None, was_full: false }
     }
 
     #[test]
@@ -421,6 +425,7 @@ mod tests {
             [4, 4],
             "less than half of it is in use, so that it does not grow"
         );
+        assert_eq!(window(&slow_start, Moment { was_full: true, ..after(2) }), [4, 5], "until that segment");
         assert_eq!(window(&slow_start, after(3)), [4, 5]);
         assert_eq!(window(&slow_start, after(5)), [4, 4], "the mean of five and five is more than four");
         assert_eq!(
