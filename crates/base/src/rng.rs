@@ -44,6 +44,8 @@ pub enum Stream {
     Arq(u32),
     /// Processing times of a host for the packets from port `n`.
     Processing(u32),
+    /// Response times of the resolver of user `n`.
+    Resolver(u32),
     /// Values of range `n` of a plan.
     Design(u32),
 }
@@ -68,6 +70,7 @@ impl Stream {
             Self::Arq(n) => [16, n],
             Self::Processing(n) => [17, n],
             Self::Design(n) => [18, n],
+            Self::Resolver(n) => [19, n],
         }
     }
 }

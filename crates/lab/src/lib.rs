@@ -16,7 +16,9 @@ pub use formats::conversations::{CapturedVectors, read_vectors};
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::logs::{LogRequest, PacketLog, check_capture, write_logs};
 pub use formats::path_file::PathFile;
-pub use formats::site_file::{HttpVersion, RecordedObject, RecordedPage, SiteFile};
+pub use formats::site_file::{
+    Holds, HttpVersion, Priorities, RecordedObject, RecordedPage, ResourceKind, SiteFile, SiteOptions,
+};
 pub use formats::tmix;
 pub use results::activities::{ActivityKind, ActivityRow, ActivityTable};
 pub use results::bursts::{Burst, Bursts};

@@ -60,7 +60,17 @@ impl Moments {
 
 /// Datagram flows of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Datagrams(Vec<(NodeId, NodeId, Route, DatagramCounters)>);
+pub(crate) struct Datagrams(Vec<Flow>);
+
+#[derive(Debug)]
+struct Flow {
+    from: NodeId,
+    to: NodeId,
+    route: Route,
+    /// Application to which arrivals are delivered, if any.
+    receiver: Option<u32>,
+    counters: DatagramCounters,
+}
 
 impl Datagrams {
     pub(crate) fn clear(&mut self) {
@@ -68,38 +78,47 @@ impl Datagrams {
     }
 
     pub(crate) fn add_flow(&mut self, from: NodeId, to: NodeId, route: Route) -> FlowId {
-        self.0.push((from, to, route, DatagramCounters::default()));
+        self.0.push(Flow { from, to, route, receiver: None, counters: DatagramCounters::default() });
         FlowId(self.0.len() as u32 - 1)
     }
 
     pub(crate) fn counters(&self, flow: FlowId) -> DatagramCounters {
-        self.0[flow.0 as usize].3
+        self.0[flow.0 as usize].counters
     }
 
     /// Returns the source, destination and route of a flow.
     pub(crate) fn ends(&self, flow: FlowId) -> (NodeId, NodeId, Route) {
-        let (from, to, route, _) = self.0[flow.0 as usize];
+        let Flow { from, to, route, .. } = self.0[flow.0 as usize];
         (from, to, route)
     }
 
+    pub(crate) fn set_receiver(&mut self, flow: FlowId, program: u32) {
+        self.0[flow.0 as usize].receiver = Some(program);
+    }
+
+    /// Returns the application to which arrivals are delivered, if any.
+    pub(crate) fn receiver(&self, flow: FlowId) -> Option<u32> {
+        self.0[flow.0 as usize].receiver
+    }
+
     pub(crate) fn sent(&mut self, flow: FlowId, bytes: u32) {
-        let counters = &mut self.0[flow.0 as usize].3;
+        let counters = &mut self.0[flow.0 as usize].counters;
         counters.sent += 1;
         counters.sent_bytes += u64::from(bytes);
     }
 
     pub(crate) fn copied(&mut self, flow: FlowId) {
-        self.0[flow.0 as usize].3.duplicated += 1;
+        self.0[flow.0 as usize].counters.duplicated += 1;
     }
 
     pub(crate) fn received(&mut self, flow: FlowId, delay: Span) {
-        let counters = &mut self.0[flow.0 as usize].3;
+        let counters = &mut self.0[flow.0 as usize].counters;
         counters.received += 1;
         counters.delay_s.add(delay.as_secs());
     }
 
     pub(crate) fn dropped(&mut self, flow: FlowId) {
-        self.0[flow.0 as usize].3.dropped += 1;
+        self.0[flow.0 as usize].counters.dropped += 1;
     }
 }
 

@@ -92,6 +92,11 @@ impl Host<'_> {
         self.engine.datagram(self.now, flow, bytes);
     }
 
+    /// Delivers the datagrams of a flow to this application from now on, as [`AppEvent::Datagram`](crate::app::AppEvent::Datagram).
+    pub fn receive(&mut self, flow: FlowId) {
+        self.engine.receive(flow, self.program);
+    }
+
     /// Sets the timer `key` to expire at `at`, or now if `at` has passed. Replaces an earlier setting of `key`.
     pub fn timer(&mut self, at: Time, key: u64) {
         self.engine.timer(at.max(self.now), self.program, key);
@@ -119,6 +124,7 @@ pub(crate) trait Engine {
     fn has_external_peer(&self, conn: Conn, program: u32) -> bool;
     fn stats(&self, conn: Conn, program: u32) -> Option<ConnectionStats>;
     fn datagram(&mut self, now: Time, flow: FlowId, bytes: u32);
+    fn receive(&mut self, flow: FlowId, program: u32);
     fn timer(&mut self, at: Time, program: u32, key: u64);
     fn cancel(&mut self, program: u32, key: u64);
     fn record(&mut self, now: Time, activity: &dyn Activity);

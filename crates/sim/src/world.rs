@@ -481,6 +481,9 @@ impl<M: Handler, W: Watch> World<M, W> {
                 hosts.medium.release(packet.body);
                 hosts.datagrams.received(flow, now - sent);
                 hosts.record_datagram(now, flow, packet.len, DatagramStep::Received(now - sent));
+                if let Some(receiver) = hosts.datagrams.receiver(flow) {
+                    self.deliver(now, receiver, AppEvent::Datagram(flow));
+                }
             }
             Owner::External { .. } | Owner::Other => {
                 M::delivered(self, now, node, packet);

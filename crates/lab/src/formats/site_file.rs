@@ -1,11 +1,18 @@
 //! Page files: recorded sites as readable JSON, one object per line.
 
+mod fetches;
+
+pub(crate) use self::fetches::is_incremental;
+pub use self::fetches::{Holds, Priorities, ResourceKind};
+
+use self::fetches::{parse_priority, version_of};
 use crate::InputError;
 use catnip_base::{Span, keywords};
-use catnip_sim::app::{Site, SiteObject, SitePage};
+use catnip_sim::app::{Milestone, Site, SiteObject, SiteOrigin, SitePage, Version};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io::BufRead;
+use url::{Host, Url};
 
 /// Recorded site: pages whose objects come from several origins and depend on each other.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -30,7 +37,7 @@ pub struct RecordedPage {
 }
 
 /// Object of a recorded page.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedObject {
     /// Index of the object's origin in [`SiteFile::origins`].
@@ -50,9 +57,31 @@ pub struct RecordedObject {
     pub delay_ms: f64,
     /// Index of the connection over which the response arrived, among the connections of the page; `None` if unknown.
     pub connection: Option<u32>,
-    /// Version of HTTP over which the response came; `None` if unknown. Simulated pages choose their own.
+    /// Version of HTTP over which the response came; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<HttpVersion>,
+    /// Bytes of the request with its header compressed as over HTTP/2, without the header of its frame; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed_bytes: Option<u64>,
+    /// Kind of the object; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ResourceKind>,
+    /// Priority with which the browser requested the object, as in the `priority` header (RFC 9218); `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// Milestone of the page that waits for the object; `None` for the load event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Holds>,
+}
+
+/// Choices that make a simulated site of a recorded one.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteOptions {
+    /// Version of HTTP of all origins; `None` for the recorded one of each, and where that is unknown HTTP/2 with TLS and HTTP/1.1
+    /// without it.
+    pub version: Option<Version>,
+    /// Source of the priorities of objects.
+    pub priorities: Priorities,
 }
 
 keywords! {
@@ -115,19 +144,59 @@ impl SiteFile {
     }
 
     /// Converts the recording to the site that simulated browsers and servers use.
-    pub fn site(&self) -> Site {
-        let span = |ms: f64| Span::from_secs_f64(ms / 1e3);
-        let object = |of: &RecordedObject| SiteObject {
-            origin: of.origin,
-            request_bytes: of.request_bytes,
-            bytes: of.bytes,
-            server_time: span(of.server_ms),
-            after: of.after,
-            delay: span(of.delay_ms),
+    pub fn site(&self, options: SiteOptions) -> Site {
+        let mut names: Vec<String> = Vec::new();
+        let versions = self.versions(options);
+        let shared = self.shared_connections();
+        let origins: Vec<SiteOrigin> = (0..)
+            .zip(self.origins.iter().zip(&versions))
+            .map(|(number, (origin, &version))| {
+                let name = host_name(origin).map(|host| {
+                    names.iter().position(|known| *known == host).unwrap_or_else(|| {
+                        names.push(host);
+                        names.len() - 1
+                    }) as u32
+                });
+                SiteOrigin { name, tls: has_tls(origin), version, shares: shared[number] }
+            })
+            .collect();
+        let page = |page: &RecordedPage| {
+            let objects = page.objects.iter();
+            SitePage::new(objects.map(|of| of.site_object(&versions, options.priorities)).collect())
         };
-        let page = |page: &RecordedPage| SitePage::new(page.objects.iter().map(object).collect());
-        let origins = self.origins.iter().map(|origin| origin.starts_with("https:")).collect();
-        Site { origins, pages: self.pages.iter().map(page).collect() }
+        let pages = self.pages.iter().map(page).collect();
+        Site { names: names.iter().map(|name| name.len() as u32).collect(), origins, pages }
+    }
+
+    /// Returns the version of HTTP of each origin.
+    fn versions(&self, options: SiteOptions) -> Vec<Version> {
+        let objects_of = |number| {
+            let objects = self.pages.iter().flat_map(|page| &page.objects);
+            objects.filter(move |object| object.origin == number).filter_map(|object| object.protocol)
+        };
+        let recorded = |(number, origin): (u32, &String)| version_of(objects_of(number), has_tls(origin));
+        (0..).zip(&self.origins).map(|origin| options.version.unwrap_or_else(|| recorded(origin))).collect()
+    }
+
+    /// Returns for each origin the first one with which it shares a connection in the recording, or itself.
+    fn shared_connections(&self) -> Vec<u32> {
+        let mut first: Vec<u32> = (0..self.origins.len() as u32).collect();
+        for page in &self.pages {
+            let mut origin_of: Vec<Option<u32>> = Vec::new();
+            for object in &page.objects {
+                let Some(connection) = object.connection else { continue };
+                let connection = connection as usize;
+                if connection >= page.objects.len() {
+                    continue;
+                }
+                origin_of.resize(origin_of.len().max(connection + 1), None);
+                let other = first[*origin_of[connection].get_or_insert(object.origin) as usize];
+                let own = first[object.origin as usize];
+                let (from, to) = (own.max(other), own.min(other));
+                first.iter_mut().filter(|it| **it == from).for_each(|it| *it = to);
+            }
+        }
+        first
     }
 
     fn check(&self) -> Result<(), KeyError> {
@@ -153,6 +222,26 @@ impl SiteFile {
 }
 
 impl RecordedObject {
+    /// Converts the object to one of a simulated site, whose origins have these versions of HTTP.
+    fn site_object(&self, versions: &[Version], priorities: Priorities) -> SiteObject {
+        let span = |ms: f64| Span::from_secs_f64(ms / 1e3);
+        let compressed = match versions[self.origin as usize] {
+            Version::Http1 => None,
+            Version::Http2 => self.compressed_bytes,
+        };
+        let recorded = self.priority.as_deref().and_then(parse_priority);
+        SiteObject {
+            origin: self.origin,
+            request_bytes: compressed.unwrap_or(self.request_bytes),
+            bytes: self.bytes,
+            server_time: span(self.server_ms),
+            after: self.after,
+            delay: span(self.delay_ms),
+            priority: priorities.of(recorded, self.kind),
+            holds: self.holds.map_or(Milestone::Load, Holds::milestone),
+        }
+    }
+
     fn check(&self, index: u32, origins: usize) -> Result<(), (&'static str, String)> {
         if self.origin as usize >= origins {
             return Err((
@@ -166,7 +255,13 @@ impl RecordedObject {
         if self.bytes == 0 {
             return Err(("bytes", "0: expected at least 1".into()));
         }
-        for (key, bytes) in [("bytes", self.bytes), ("request_bytes", self.request_bytes)] {
+        if let Some(priority) = self.priority.as_ref().filter(|text| parse_priority(text).is_none()) {
+            return Err(("priority", format!("{priority:?}: expected such as \"u=1\" or \"u=3, i\"")));
+        }
+        let compressed = self.compressed_bytes.unwrap_or(0);
+        let sizes =
+            [("bytes", self.bytes), ("request_bytes", self.request_bytes), ("compressed_bytes", compressed)];
+        for (key, bytes) in sizes {
             if bytes > MAX_BYTES {
                 return Err((key, format!("{bytes}: expected at most {MAX_BYTES}")));
             }
@@ -177,6 +272,19 @@ impl RecordedObject {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns true for an origin with TLS.
+fn has_tls(origin: &str) -> bool {
+    origin.starts_with("https:")
+}
+
+/// Returns the host name of an origin; `None` for an address.
+fn host_name(origin: &str) -> Option<String> {
+    match Url::parse(origin).ok()?.host()? {
+        Host::Domain(name) => Some(name.into()),
+        Host::Ipv4(_) | Host::Ipv6(_) => None,
     }
 }
 

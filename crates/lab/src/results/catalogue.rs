@@ -8,7 +8,7 @@ use crate::results::rows::{
 use crate::traffic::activity_kinds;
 use catnip_base::ParseError;
 use catnip_base::notation::did_you_mean;
-use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord};
+use catnip_sim::app::{EchoRecord, FetchRecord, LoadRecord, ObjectRecord, PageRecord};
 use std::str::FromStr;
 
 impl TableName {
@@ -22,6 +22,10 @@ impl TableName {
     pub const PAGES: Self = ActivityRow::<PageRecord>::TABLE;
     /// Table with one row per object of a page.
     pub const OBJECTS: Self = ActivityRow::<ObjectRecord>::TABLE;
+    /// Table with one row per load of a page of a recorded site.
+    pub const LOADS: Self = ActivityRow::<LoadRecord>::TABLE;
+    /// Table with one row per object of a recorded site.
+    pub const FETCHES: Self = ActivityRow::<FetchRecord>::TABLE;
     /// Table with one row per keystroke.
     pub const ECHOES: Self = ActivityRow::<EchoRecord>::TABLE;
     /// Table with one row per TCP connection.

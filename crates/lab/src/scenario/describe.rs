@@ -1,5 +1,6 @@
 //! JSON Schema of single values of scenarios, and descriptions of their notations.
 
+use crate::formats::site_file::Priorities;
 use crate::scenario::kinds::built_in;
 use catnip_base::notation::{Family, Kind, Usage, name};
 use catnip_base::{Bytes, Distribution, Measure, Quantity, Rate, Share, Span};
@@ -106,7 +107,7 @@ macro_rules! in_schema {
 }
 
 in_schema! { quantity: Span, Rate, Bytes, Share }
-in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec, RateRule, Handshake }
+in_schema! { kind: EcnKind, RecoveryKind, PacingKind, ValidationSpec, ControlSpec, QueueSpec, RateRule, Handshake, Priorities }
 
 impl InSchema for Option<Span> {
     fn schema() -> Schema {

@@ -1,3 +1,4 @@
+use crate::formats::site_file::Priorities;
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, Usage};
 use catnip_net::jitter::JitterSpec;
@@ -27,7 +28,7 @@ pub struct Kinds {
 }
 
 /// Returns the families of built-in kinds, such as queues and markers, with the notation and the description of each kind.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 16] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 17] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
@@ -44,6 +45,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 16] {
         ("markers", MarkerSpec::usages()),
         ("video rules", RateRule::usages()),
         ("handshakes", Handshake::usages()),
+        ("priorities", Priorities::usages()),
         ("distributions", Distribution::usages()),
     ]
 }

@@ -252,9 +252,16 @@ impl Plan {
 
     /// Returns the application and the flow of each source of background traffic.
     pub fn sources(&self) -> impl Iterator<Item = (u32, FlowId)> {
-        let is_source = |traffic: &&Traffic| traffic.workload.is_datagrams();
-        let apps = self.traffic.iter().filter(is_source).flat_map(|traffic| traffic.users.iter().copied());
-        apps.zip((0..).map(FlowId))
+        let users = self.traffic.iter().flat_map(|traffic| {
+            let (is_source, flows) = (traffic.workload.is_datagrams(), traffic.workload.flows());
+            traffic.users.iter().map(move |&user| (user, is_source, flows))
+        });
+        let numbered = users.scan(0, |next, (user, is_source, flows)| {
+            let first = FlowId(*next);
+            *next += flows;
+            Some(is_source.then_some((user, first)))
+        });
+        numbered.flatten()
     }
 
     /// Returns the name of the traffic group of an application. The name is empty for an application that is not part of the plan.

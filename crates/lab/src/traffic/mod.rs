@@ -170,6 +170,14 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn is_datagrams(&self) -> bool {
         false
     }
+    /// Returns the number of flows of datagrams of each user.
+    fn flows(&self) -> u32 {
+        u32::from(self.is_datagrams())
+    }
+    /// Returns a node beside the servers with which the clients exchange packets.
+    fn reached_by_clients(&self) -> Option<NodeId> {
+        None
+    }
     /// Returns the kind of transfer that the users wait for.
     fn unit(&self) -> Unit {
         Unit::TRANSFER
@@ -346,7 +354,9 @@ impl Traffic {
     /// Returns all pairs of a sending and a receiving host between which packets travel.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let all = |&(_, client): &(NodeId, NodeId)| self.servers.iter().map(move |&server| (server, client));
-        let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all));
+        let other = self.workload.reached_by_clients();
+        let beside = self.pairs.iter().flat_map(move |&(_, client)| other.map(|node| (node, client)));
+        let pairs = self.pairs.iter().copied().chain(self.pairs.iter().flat_map(all)).chain(beside);
         pairs.flat_map(|(server, client)| [(server, client), (client, server)])
     }
 

@@ -1,20 +1,22 @@
 use super::{AnyWorld, BuildContext, Connections, TrafficKind, User, Workload};
 use crate::error::KeyError;
 use crate::formats::har::site_of;
-use crate::formats::site_file::SiteFile;
+use crate::formats::site_file::{Priorities, SiteFile, SiteOptions};
 use crate::results::activities::ActivityKind;
 use crate::results::rows::Unit;
 use crate::scenario::describe::Nodes;
 use crate::scenario::external::Protocol;
 use crate::scenario::files::Files;
+use crate::scenario::network::select;
 use crate::scenario::tcp::TcpFile;
 use crate::scenario::text::{Text, Times, yes};
-use catnip_base::{Bytes, Distribution};
+use catnip_base::{Bytes, Distribution, Span};
+use catnip_net::NodeId;
 use catnip_net::mark::Service;
 use catnip_sim::ConnectionSpec;
 use catnip_sim::app::{
-    AnyApp, Framing, Handshake, Loader, LoaderConfig, Multiplexing, ObjectRecord, Origin, OriginConfig,
-    PageRecord, Site, Tls,
+    AnyApp, Coalescing, FetchRecord, Framing, Handshake, LoadRecord, Loader, LoaderConfig, LookUps,
+    ObjectRecord, Origin, OriginConfig, PageRecord, Tls, Version,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,17 +38,23 @@ pub(crate) struct PageFile {
     /// Recording of the site: a HAR or a page file. The path is relative to the scenario.
     #[schemars(example = &"pages/site.har")]
     page: PathBuf,
-    /// Version of HTTP: `1.1` or `2`. With `1.1`, there are several connections to an origin, and responses follow each other on a
-    /// connection. With `2`, there is one connection to an origin, on which responses are interleaved.
-    #[serde(default = "http_11")]
-    #[schemars(extend("enum" = ["1.1", "2"]), example = &"2")]
+    /// Version of HTTP: `1.1`, `2`, or `recorded`. With `1.1`, there are several connections to an origin, and responses follow each other on a
+    /// connection. With `2`, there is one connection to an origin, on which responses are interleaved. With `recorded`, each origin has the
+    /// version of its recorded responses; if that is unknown, `2` with `https`, and `1.1` without. Responses recorded over HTTP/3 are sent
+    /// over HTTP/2.
+    #[serde(default = "recorded")]
+    #[schemars(extend("enum" = ["recorded", "1.1", "2"]), example = &"2")]
     http: String,
     /// HTTP/1.1: maximum number of parallel connections to an origin.
     #[schemars(range(min = 1), example = 2, extend("default" = CONNECTIONS_PER_ORIGIN))]
     connections_per_origin: Option<u32>,
-    /// HTTP/2: true if origins on the same server share a connection.
-    #[schemars(example = true, extend("default" = false))]
+    /// HTTP/2: true if origins on the same server share a connection, false if each has its own.
+    #[schemars(example = true, extend("x-default" = "as recorded"))]
     coalesced: Option<bool>,
+    /// Priorities of objects (RFC 9218), by which requests wait for a connection and responses over HTTP/2 follow each other.
+    #[serde(default)]
+    #[schemars(example = &"none", extend("default" = "chrome"))]
+    priorities: Text<Priorities>,
     /// HTTP/2: payload of a frame, up to 16777215 bytes.
     #[schemars(range(min = 1, max = MAX_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
@@ -55,11 +63,24 @@ pub(crate) struct PageFile {
     unsent_bytes: Option<u64>,
     /// Handshake of TLS 1.3 at the opening of a connection to an origin with `https`.
     #[serde(default)]
-    #[schemars(example = &"full", extend("default" = "none"))]
+    #[schemars(example = &"full", extend("default" = "browser"))]
     tls: Text<Handshake>,
     /// TLS: size of the certificate chain of a server.
     #[schemars(example = &"5KB", extend("default" = CERTIFICATE_BYTES))]
     certificate_bytes: Option<Text<Bytes>>,
+    /// Look-ups of the host names of origins: `each-page`, `once` or `none`.
+    #[serde(default = "each_page")]
+    #[schemars(extend("enum" = ["each-page", "once", "none"]), example = &"once")]
+    look_ups: String,
+    /// Host that answers look-ups, over UDP.
+    #[schemars(with = "Option<Nodes>", example = &"server[0]", extend("x-default" = "the first of `servers`"))]
+    resolver: Option<String>,
+    /// Time that the resolver takes for an answer.
+    #[schemars(example = &"20ms", extend("x-default" = "none, as for an answer from its cache"))]
+    resolver_time: Option<Times>,
+    /// Time until queries without an answer are repeated. It doubles with each repetition, up to 5 s.
+    #[schemars(example = &"5s", extend("default" = "1s"))]
+    resolver_timeout: Option<Text<Span>>,
     /// True if connections stay open at the end of a page, for use by the next page.
     #[serde(default = "yes")]
     #[schemars(example = false)]
@@ -94,9 +115,16 @@ const CERTIFICATE_BYTES: u64 = 3500;
 /// Largest size of a certificate chain: the limit of RFC 8446, section 4.4.2.
 const MAX_CERTIFICATE_BYTES: u64 = (1 << 24) - 1;
 
-fn http_11() -> String {
-    "1.1".into()
+fn recorded() -> String {
+    "recorded".into()
 }
+
+fn each_page() -> String {
+    "each-page".into()
+}
+
+/// Default time until a query is repeated, that of Chromium (`kDnsDefaultFallbackPeriod`).
+const RESOLVER_TIMEOUT: Span = Span::from_secs(1);
 
 /// Default number of loads of a site.
 const TIMES: u32 = 1;
@@ -109,7 +137,12 @@ const MAX_FRAME_BYTES: u64 = 16_777_215;
 
 impl TrafficKind for PageFile {
     fn activities() -> Vec<ActivityKind> {
-        vec![ActivityKind::of::<PageRecord>(), ActivityKind::of::<ObjectRecord>()]
+        vec![
+            ActivityKind::of::<PageRecord>(),
+            ActivityKind::of::<ObjectRecord>(),
+            ActivityKind::of::<LoadRecord>(),
+            ActivityKind::of::<FetchRecord>(),
+        ]
     }
 
     fn ends(&self) -> [(&'static str, &str); 2] {
@@ -142,19 +175,31 @@ impl TrafficKind for PageFile {
                 return Err((context.key(key), message));
             }
         }
-        let file = read_page(context.files, &self.page);
-        let site = Arc::new(file.map_err(context.error_at("page"))?.site());
-        let http = self.multiplexing(context)?;
+        let file = read_page(context.files, &self.page).map_err(context.error_at("page"))?;
+        let (version, framing) = self.version(context)?;
+        let site = Arc::new(file.site(SiteOptions { version, priorities: self.priorities.0 }));
         let times = match (self.times, self.endless) {
             (Some(0), _) => return Err((context.key("times"), "0: expected at least 1".into())),
             (Some(_), true) => return Err((context.key("times"), "expected either times or endless".into())),
             (times, false) => Some(times.unwrap_or(TIMES)),
             (None, true) => None,
         };
-        let think_s = self.think.as_ref().map_or(Distribution::Constant(0.0), |value| value.0.clone());
-        let tls = self.tls(context)?;
-        let config = LoaderConfig { site, http, tls, keep_alive: self.keep_alive, times, think_s };
-        Ok(Arc::new(PageWorkload { config: Arc::new(config) }))
+        let config = LoaderConfig {
+            site,
+            connections_per_origin: self.connections_per_origin.unwrap_or(CONNECTIONS_PER_ORIGIN),
+            coalescing: match self.coalesced {
+                None => Coalescing::Recorded,
+                Some(true) => Coalescing::ByServer,
+                Some(false) => Coalescing::Never,
+            },
+            tls: self.tls(context)?,
+            look_ups: self.look_ups(context)?,
+            keep_alive: self.keep_alive,
+            times,
+            think_s: self.think.as_ref().map_or(Distribution::Constant(0.0), |value| value.0.clone()),
+        };
+        let resolver = self.resolver(context)?.filter(|_| config.look_ups.is_some());
+        Ok(Arc::new(PageWorkload { config: Arc::new(config), framing, resolver }))
     }
 
     fn service(&self) -> Service {
@@ -166,8 +211,9 @@ impl PageFile {
     fn tls(&self, context: &BuildContext<'_>) -> Result<Tls, KeyError> {
         let handshake = self.tls.0;
         let bytes = self.certificate_bytes.map_or(CERTIFICATE_BYTES, |Text(Bytes(bytes))| bytes);
-        if self.certificate_bytes.is_some() && handshake != Handshake::Full {
-            return Err((context.key("certificate_bytes"), "only for tls = \"full\"".into()));
+        if self.certificate_bytes.is_some() && !matches!(handshake, Handshake::Full | Handshake::Browser) {
+            let message = "only for tls = \"browser\" or \"full\"";
+            return Err((context.key("certificate_bytes"), message.into()));
         }
         if bytes > MAX_CERTIFICATE_BYTES {
             let message = format!("{bytes}: expected at most {MAX_CERTIFICATE_BYTES} bytes");
@@ -176,7 +222,8 @@ impl PageFile {
         Ok(Tls { handshake, certificate_bytes: bytes })
     }
 
-    fn multiplexing(&self, context: &BuildContext<'_>) -> Result<Multiplexing, KeyError> {
+    /// Returns the version of HTTP of all origins, or `None` for the recorded ones, and the writing of responses over HTTP/2.
+    fn version(&self, context: &BuildContext<'_>) -> Result<(Option<Version>, Framing), KeyError> {
         let only = |other: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_set)| *is_set) {
             Some((key, _)) => Err((context.key(key), format!("only for http = {other:?}"))),
             None => Ok(()),
@@ -185,29 +232,78 @@ impl PageFile {
             bytes if (1..=max).contains(&bytes) => Ok(bytes),
             bytes => Err((context.key(key), format!("{bytes}: expected 1 to {max} bytes"))),
         };
-        match self.http.as_str() {
-            "1.1" => {
-                let framing = [
-                    ("coalesced", self.coalesced.is_some()),
-                    ("frame_bytes", self.frame_bytes.is_some()),
-                    ("unsent_bytes", self.unsent_bytes.is_some()),
+        let version = match self.http.as_str() {
+            "recorded" => None,
+            "1.1" => Some(Version::Http1),
+            "2" => Some(Version::Http2),
+            other => {
+                let expected = "expected \"recorded\", \"1.1\" or \"2\"";
+                return Err((context.key("http"), format!("{other:?}: {expected}")));
+            }
+        };
+        if version == Some(Version::Http1) {
+            let of_http_2 = [
+                ("coalesced", self.coalesced.is_some()),
+                ("frame_bytes", self.frame_bytes.is_some()),
+                ("unsent_bytes", self.unsent_bytes.is_some()),
+            ];
+            only("2", &of_http_2)?;
+        }
+        if version == Some(Version::Http2) {
+            only("1.1", &[("connections_per_origin", self.connections_per_origin.is_some())])?;
+        }
+        if self.connections_per_origin == Some(0) {
+            return Err((context.key("connections_per_origin"), "0: expected at least 1".into()));
+        }
+        let framing = Framing {
+            frame_bytes: within("frame_bytes", self.frame_bytes, MAX_FRAME_BYTES)?,
+            unsent_bytes: within("unsent_bytes", self.unsent_bytes, u64::from(u32::MAX))?,
+        };
+        Ok((version, framing))
+    }
+
+    fn look_ups(&self, context: &BuildContext<'_>) -> Result<Option<LookUps>, KeyError> {
+        let each_page = match self.look_ups.as_str() {
+            "each-page" => true,
+            "once" => false,
+            "none" => {
+                let keys = [
+                    ("resolver", self.resolver.is_some()),
+                    ("resolver_time", self.resolver_time.is_some()),
+                    ("resolver_timeout", self.resolver_timeout.is_some()),
                 ];
-                only("2", &framing)?;
-                let connections_per_origin = self.connections_per_origin.unwrap_or(CONNECTIONS_PER_ORIGIN);
-                if connections_per_origin == 0 {
-                    return Err((context.key("connections_per_origin"), "0: expected at least 1".into()));
-                }
-                Ok(Multiplexing::Http1 { connections_per_origin })
-            }
-            "2" => {
-                only("1.1", &[("connections_per_origin", self.connections_per_origin.is_some())])?;
-                let framing = Framing {
-                    frame_bytes: within("frame_bytes", self.frame_bytes, MAX_FRAME_BYTES)?,
-                    unsent_bytes: within("unsent_bytes", self.unsent_bytes, u64::from(u32::MAX))?,
+                return match keys.iter().find(|(_, is_set)| *is_set) {
+                    Some((key, _)) => Err((context.key(key), "not for look_ups = \"none\"".into())),
+                    None => Ok(None),
                 };
-                Ok(Multiplexing::Http2 { coalesced: self.coalesced.unwrap_or(false), framing })
             }
-            other => Err((context.key("http"), format!("{other:?}: expected \"1.1\" or \"2\""))),
+            other => {
+                let expected = "expected \"each-page\", \"once\" or \"none\"";
+                return Err((context.key("look_ups"), format!("{other:?}: {expected}")));
+            }
+        };
+        let timeout = self.resolver_timeout.map_or(RESOLVER_TIMEOUT, |timeout| timeout.0);
+        if timeout == Span::ZERO {
+            return Err((context.key("resolver_timeout"), "0: expected a positive time".into()));
+        }
+        let resolver_s = self.resolver_time.as_ref().map_or(Distribution::Constant(0.0), |it| it.0.clone());
+        Ok(Some(LookUps { resolver_s, timeout, each_page }))
+    }
+
+    /// Returns the host that answers look-ups; `None` for the first server of each browser.
+    fn resolver(&self, context: &BuildContext<'_>) -> Result<Option<NodeId>, KeyError> {
+        let Some(name) = &self.resolver else { return Ok(None) };
+        let error = context.error_at("resolver");
+        let nodes = select(&context.network.groups, name).map_err(&error)?;
+        match nodes[..] {
+            [node]
+                if context.network.topology.is_router(node)
+                    || context.network.external.iter().any(|external| external.node == node) =>
+            {
+                Err(error(format!("{name:?}: expected a simulated host")))
+            }
+            [node] => Ok(Some(node)),
+            _ => Err(error(format!("{name:?}: {} hosts; expected one", nodes.len()))),
         }
     }
 }
@@ -215,11 +311,14 @@ impl PageFile {
 #[derive(Debug)]
 struct PageWorkload {
     config: Arc<LoaderConfig>,
+    framing: Framing,
+    /// Host that answers look-ups; `None` for the first server of each browser.
+    resolver: Option<NodeId>,
 }
 
 impl PageWorkload {
-    fn site(&self) -> Arc<Site> {
-        self.config.site.clone()
+    fn has_look_ups(&self) -> bool {
+        self.config.look_ups.is_some()
     }
 }
 
@@ -235,14 +334,27 @@ impl Workload for PageWorkload {
         Unit::PAGE
     }
 
-    fn app(&self, user: &User, _world: &mut dyn AnyWorld) -> AnyApp {
-        let servers =
+    fn app(&self, user: &User, world: &mut dyn AnyWorld) -> AnyApp {
+        let servers: Vec<ConnectionSpec> =
             user.servers.iter().map(|&server| ConnectionSpec { server, ..user.connection_spec() }).collect();
-        AnyApp::Loader(Box::new(Loader::new(self.config.clone(), servers, user.seed, user.number)))
+        let resolver = self.resolver.unwrap_or(user.servers[0]);
+        let mut exchange = || [world.add_flow(user.client, resolver), world.add_flow(resolver, user.client)];
+        let names = if self.has_look_ups() { &self.config.site.names[..] } else { &[] };
+        let flows = names.iter().map(|_| [exchange(), exchange()]).collect();
+        AnyApp::Loader(Box::new(Loader::new(self.config.clone(), &servers, flows, user.seed, user.number)))
     }
 
     fn server_app(&self, _seed: u64, _number: u32, tells_size: bool) -> Option<AnyApp> {
-        let config = OriginConfig { site: self.site(), http: self.config.http, tells_size };
+        let config = OriginConfig { site: self.config.site.clone(), framing: self.framing, tells_size };
         Some(AnyApp::Origin(Box::new(Origin::new(Arc::new(config)))))
+    }
+
+    fn flows(&self) -> u32 {
+        let names = if self.has_look_ups() { self.config.site.names.len() } else { 0 };
+        (names * LookUps::QUERIES * 2) as u32
+    }
+
+    fn reached_by_clients(&self) -> Option<NodeId> {
+        self.resolver
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn har(entries: Vec<Value>) -> Value {
         "creator": {"name": "WebInspector", "version": "537.36"},
         "pages": [{
             "id": "page_1", "title": "https://example.org/?q=secret-query",
-            "startedDateTime": "2026-01-31T12:00:00.000Z", "pageTimings": {"onContentLoad": 1.0, "onLoad": 2.0},
+            "startedDateTime": "2026-01-31T12:00:00.000Z", "pageTimings": {"onContentLoad": 1.0, "onLoad": -1},
         }],
         "entries": entries,
     }})

@@ -1,7 +1,10 @@
 //! Tests of recordings of browsers (HAR): the data that a page file keeps, and error messages.
 
 use crate::recording::{changed, entry, har, objects, read, written};
-use catnip_lab::{Dropped, HttpVersion, RecordedObject, SiteFile, read_har, read_site};
+use catnip_lab::{
+    Dropped, Holds, HttpVersion, Priorities, RecordedObject, ResourceKind, SiteFile, SiteOptions, read_har,
+    read_site,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,6 +38,7 @@ fn of_a_har_sizes_server_times_and_dependencies_are_kept() {
         delay_ms,
         connection: Some(connection),
         protocol: Some(HttpVersion::Http1),
+        ..RecordedObject::default()
     };
     let expected = [
         // Opening a connection took 30 - 10 ms. Therefore 20 ms of the wait of each entry of this origin are due to the network.
@@ -47,7 +51,9 @@ fn of_a_har_sizes_server_times_and_dependencies_are_kept() {
         // An entry without an initiator depends on the object that ended last before the entry.
         object(2, "/late", 700, 0.0, Some(2), 160.0, 0),
     ];
-    assert_eq!(file.pages[0].objects, expected);
+    let found = file.pages[0].objects.iter().cloned();
+    let plain = |of| RecordedObject { compressed_bytes: None, kind: None, holds: None, ..of };
+    assert_eq!(found.map(plain).collect::<Vec<_>>(), expected);
     let [page] = &told[..] else { panic!("{told:?}") };
     assert_eq!((page.url.as_str(), page.origins, page.objects), ("https://example.org:443/a", 3, 4));
     assert_eq!((page.bytes, page.connections), (8700, 2));
@@ -295,7 +301,7 @@ proptest! {
         match read_har(&written(&folder, &text[..end.unwrap()])) {
             Ok((file, _)) => {
                 prop_assert_eq!(&SiteFile::read("x", file.to_text().as_bytes()).unwrap(), &file);
-                let site = file.site();
+                let site = file.site(SiteOptions { version: None, priorities: Priorities::Chrome });
                 prop_assert!(site.pages.iter().all(|page| page.bytes() > 0));
             }
             Err(error) => {
@@ -303,5 +309,82 @@ proptest! {
                 prop_assert!(error.contains("site.har: ") && !error.contains('\n'), "{}", error);
             }
         }
+    }
+}
+
+#[test]
+fn objects_have_the_kinds_priorities_and_milestones_that_browsers_and_tools_record() {
+    let of = |changes: Value| {
+        let mut recorded = har(vec![
+            entry("https://example.org/", 0.0, 10.0, 5.0, 900),
+            changed(entry("https://example.org/x", 20.0, 60.0, 5.0, 900), changes),
+        ]);
+        recorded["log"]["pages"][0]["pageTimings"]["onLoad"] = json!(100.0);
+        let object = objects(&recorded).remove(1);
+        (object.kind, object.priority, object.holds)
+    };
+    let typed = |name: &str, priority: &str| of(json!({"/_resourceType": name, "/_priority": priority}));
+    let some = |text: &str| Some(text.to_string());
+    use ResourceKind::{Fetch, Font, Image, Script, Stylesheet};
+    assert_eq!(typed("stylesheet", "VeryHigh"), (Some(Stylesheet), some("u=0"), Some(Holds::Render)));
+    assert_eq!(typed("script", "High"), (Some(Script), some("u=1"), Some(Holds::Render)));
+    assert_eq!(typed("script", "Low"), (Some(Script), some("u=3"), None), "not in the way of the parser");
+    assert_eq!(typed("image", "Medium"), (Some(Image), some("u=2, i"), None));
+    assert_eq!(typed("xhr", "High"), (Some(Fetch), some("u=1, i"), None));
+    assert_eq!(typed("font", "Highest"), (Some(Font), some("u=0"), None), "as WebPageTest says it");
+    let mime = |mime: &str| of(json!({"/response/content/mimeType": mime}));
+    assert_eq!(mime("text/css; charset=utf-8"), (Some(Stylesheet), None, Some(Holds::Render)));
+    assert_eq!(mime("application/javascript"), (Some(Script), None, None), "it may be asynchronous");
+    assert_eq!(mime("font/woff2").0, Some(Font));
+    let blocking = |says: &str| of(json!({"/_resourceType": "script", "/_renderBlocking": says})).2;
+    assert_eq!([blocking("blocking"), blocking("non_blocking")], [Some(Holds::Render), None]);
+    // The load event was 100 ms after the start of the page: one object ends at 80 ms, another one at 320 ms.
+    assert_eq!(of(json!({"/time": 300.0})).2, Some(Holds::End));
+}
+
+/// Requests of a browser over one connection with HTTP/2, as a server that is not ours (nghttpd 1.52) received them: for each the length of
+/// its HEADERS frame and its fields.
+fn received(requests: &str) -> Vec<(u64, Vec<(&str, &str)>)> {
+    let blocks = requests.split("\n\n").filter(|block| !block.trim().is_empty() && !block.starts_with('#'));
+    blocks
+        .map(|block| {
+            let (length, fields) = block.trim().split_once('\n').unwrap();
+            (length.parse().unwrap(), fields.lines().map(name_and_value).collect())
+        })
+        .collect()
+}
+
+/// Returns the parts of a line `name: value`. The names of pseudo-header fields begin with a colon.
+fn name_and_value(line: &str) -> (&str, &str) {
+    let at = line[1..].find(": ").unwrap() + 1;
+    (&line[..at], &line[at + 2..])
+}
+
+#[test]
+fn compressed_requests_have_the_sizes_that_browsers_send() {
+    for (browser, requests, tolerance) in [
+        ("Chromium 156", include_str!("data/requests/chromium-156.txt"), 3),
+        ("Firefox 153", include_str!("data/requests/firefox-153.txt"), 10),
+    ] {
+        let requests = received(requests);
+        assert!(requests.len() > 20, "{browser}");
+        let entries = requests.iter().zip(0..).map(|((_, fields), number)| {
+            let headers: Vec<_> =
+                fields.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+            let path = fields.iter().find(|(name, _)| *name == ":path").unwrap().1;
+            let start = 10.0 * f64::from(number);
+            changed(
+                entry(&format!("https://localhost:8443{path}"), start, 5.0, 1.0, 1000),
+                json!({"/request/headers": headers, "/request/headersSize": -1, "/request/bodySize": 0}),
+            )
+        });
+        let objects = objects(&har(entries.collect()));
+        let mut sums = [0, 0];
+        for (object, (length, _)) in objects.iter().zip(&requests) {
+            let bytes = object.compressed_bytes.unwrap();
+            assert!(bytes.abs_diff(*length) <= tolerance, "{browser}: {}: {bytes} for {length}", object.path);
+            sums = [sums[0] + bytes, sums[1] + length];
+        }
+        assert!(sums[0].abs_diff(sums[1]) * 33 <= sums[1], "{browser}: {sums:?}");
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of recorded pages as traffic: the objects that a replay fetches, their times and their connections.
 
 use crate::recording::{changed, entry, har, objects, read};
-use catnip_lab::{Column, RecordedObject, RunRequest, Scenario, Table, TableName, run_all};
+use catnip_lab::{
+    Column, Holds, HttpVersion, RecordedObject, ResourceKind, RunRequest, Scenario, Table, TableName, run_all,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -37,23 +39,14 @@ page = "site.page.json"
 /// Returns an object that depends on no other object.
 fn object(origin: u32, bytes: u64) -> RecordedObject {
     let path = format!("/{bytes}");
-    RecordedObject {
-        origin,
-        path,
-        request_bytes: 400,
-        bytes,
-        server_ms: 0.0,
-        after: None,
-        delay_ms: 0.0,
-        connection: None,
-        protocol: None,
-    }
+    RecordedObject { origin, path, request_bytes: 400, bytes, ..RecordedObject::default() }
 }
 
+/// Returns a page file whose origins are addresses, which need no look-up.
 fn site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
-    let origins: Vec<_> = (0..origins).map(|number| format!("http://{number}.example.org:80")).collect();
+    let origins: Vec<_> = (0..origins).map(|number| format!("http://10.0.0.{number}:80")).collect();
     let pages: Vec<_> =
-        pages.iter().map(|objects| json!({"url": "http://0.example.org:80/", "objects": objects})).collect();
+        pages.iter().map(|objects| json!({"url": "http://10.0.0.0:80/", "objects": objects})).collect();
     json!({"catnip_page": 1, "origins": origins, "pages": pages}).to_string()
 }
 
@@ -72,6 +65,8 @@ impl Loaded {
             TableName::RUNS,
             TableName::PAGES,
             TableName::OBJECTS,
+            TableName::LOADS,
+            TableName::FETCHES,
             TableName::CONNECTIONS,
             TableName::PORTS,
         ];
@@ -90,6 +85,14 @@ impl Loaded {
             Column::Float(values) => values.clone(),
             Column::Integer(values) => values.iter().map(|&v| v as f64).collect(),
             Column::Text(_) => panic!("{name} is text"),
+        }
+    }
+
+    /// Returns the texts of a column of the ports.
+    fn texts(&self, name: &str) -> Vec<String> {
+        match &self.0[&TableName::PORTS].columns().iter().find(|(n, _)| *n == name).unwrap().1 {
+            Column::Text(texts) => texts.iter().map(|text| text.to_string()).collect(),
+            other => panic!("{name} is {other:?}"),
         }
     }
 
@@ -116,6 +119,15 @@ impl Loaded {
     }
 }
 
+/// Bytes that a server sends over a connection with HTTP/2 before its first response.
+const SETTINGS: u64 = 49;
+
+/// Returns the number of frames of a response of `bytes` bytes: that of its header, and those of the rest.
+fn frames(bytes: u64, frame: u64) -> u64 {
+    let header = bytes.min(200).min(frame);
+    1 + (bytes - header).div_ceil(frame)
+}
+
 /// Returns the maximum number of intervals in `times` that overlap.
 fn max_concurrent(times: &[(f64, f64)]) -> usize {
     let at = |now: f64| times.iter().filter(|(start, end)| *start <= now && now < *end - 1e-8).count();
@@ -135,7 +147,7 @@ fn a_replayed_har_has_its_sizes_and_asks_for_each_object_so_long_after_the_one_t
     let of = objects(&recorded);
     let (file, _) = read(&recorded).unwrap();
     for http in ["http = '1.1'", "http = '2'", "http = '2'\ncoalesced = true"] {
-        let loaded = Loaded::of(&file.to_text(), http, 1);
+        let loaded = Loaded::of(&file.to_text(), &format!("look_ups = 'none'\n{http}"), 1);
         let times = loaded.times();
         assert_eq!(loaded.bytes(), [30_000.0, 12_000.0, 55_555.0, 500.0]);
         for (object, (start, _)) in of.iter().zip(&times) {
@@ -158,7 +170,7 @@ fn a_server_time_is_waited_for_to_the_nanosecond() {
     let slow = |ms| vec![RecordedObject { server_ms: ms, ..object(0, 500) }];
     for http in ["http = '1.1'", "http = '2'"] {
         let page_time_s = |ms| Loaded::of(&site(1, &[slow(ms)]), http, 1).sum(TableName::PAGES, "time_s");
-        assert!((page_time_s(123.456) - page_time_s(0.0) - 0.123_456).abs() < 1e-8, "{http}");
+        assert!((page_time_s(123.456) - page_time_s(1.0) - 0.122_456).abs() < 1e-8, "{http}");
     }
 }
 
@@ -183,8 +195,9 @@ fn like_http_2_equal_responses_end_close_to_each_other_and_bytes_are_conserved()
     let two = site(1, &[vec![object(0, 500_000), object(0, 500_000)]]);
     let ends = |keys: &str| {
         let loaded = Loaded::of(&two, &format!("http = '2'\n{keys}"), 1);
-        let frames = if keys.is_empty() { 2.0 * f64::ceil(500_000.0 / 16_384.0) } else { 2.0 };
-        assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), 1_000_000.0 + 9.0 * frames);
+        let count = 2 * frames(500_000, if keys.is_empty() { 16_384 } else { 500_000 });
+        let sent = (1_000_000 + 9 * count + SETTINGS) as f64;
+        assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), sent);
         assert_eq!(loaded.column(TableName::CONNECTIONS, "bytes").len(), 1);
         let times = loaded.times();
         (times[0].1, times[1].1)
@@ -225,11 +238,13 @@ fn origins_take_turns_with_the_servers_and_share_a_connection_only_if_coalesced(
     let four: Vec<_> = (0..4).map(|origin| object(origin, 10_000 * u64::from(origin + 1))).collect();
     let four = site(4, &[four]);
     for (keys, sizes) in [
-        ("http = '2'", vec![10_009, 20_018, 30_018, 40_027]),
+        ("http = '2'", vec![vec![0], vec![1], vec![2], vec![3]]),
         // Origins 0 and 2 are at one server, 1 and 3 at the other.
-        ("http = '2'\ncoalesced = true", vec![40_027, 60_045]),
-        ("http = '2'\ncoalesced = true\nservers = 'server[0]'", vec![100_072]),
+        ("http = '2'\ncoalesced = true", vec![vec![0, 2], vec![1, 3]]),
+        ("http = '2'\ncoalesced = true\nservers = 'server[0]'", vec![vec![0, 1, 2, 3]]),
     ] {
+        let size = |origin: &u64| 10_000 * (origin + 1) + 9 * frames(10_000 * (origin + 1), 16_384);
+        let sizes = sizes.iter().map(|origins| SETTINGS + origins.iter().map(size).sum::<u64>());
         let keys = format!("{keys}\n");
         let text = if keys.contains("servers") { keys.replace("servers", "# ") } else { keys.clone() };
         let scenario = if keys.contains("servers") {
@@ -240,7 +255,7 @@ fn origins_take_turns_with_the_servers_and_share_a_connection_only_if_coalesced(
         let loaded = Loaded::of(&four, &scenario, 1);
         let mut bytes = loaded.column(TableName::CONNECTIONS, "bytes");
         bytes.sort_by(f64::total_cmp);
-        assert_eq!(bytes, sizes.iter().map(|&size| f64::from(size)).collect::<Vec<_>>(), "{keys}");
+        assert_eq!(bytes, sizes.map(|size| size as f64).collect::<Vec<_>>(), "{keys}");
         assert_eq!(loaded.bytes(), [10_000.0, 20_000.0, 30_000.0, 40_000.0]);
     }
 }
@@ -309,8 +324,17 @@ proptest! {
         prop_assert_eq!(loaded.sum(TableName::OBJECTS, "bytes"), bytes);
         prop_assert_eq!(loaded.sum(TableName::RUNS, "packets_open"), 0.0);
         let frame = if http.contains("999") { 999 } else { 16_384 };
-        let frames: u64 = list.iter().map(|object| object.bytes.div_ceil(frame)).sum();
-        let headers = if http.contains('2') { (9 * frames * u64::from(times)) as f64 * runs as f64 } else { 0.0 };
+        let frames: u64 = list.iter().map(|object| frames(object.bytes, frame)).sum();
+        let mut origins: Vec<u32> = list.iter().map(|object| object.origin).collect();
+        if http.contains("coalesced") {
+            // Origins 0 and 2 are at one server.
+            origins.iter_mut().for_each(|origin| *origin %= 2);
+        }
+        origins.sort_unstable();
+        origins.dedup();
+        let starts = SETTINGS * origins.len() as u64;
+        let framing = 9 * frames * u64::from(times) + starts;
+        let headers = if http.contains("'2'") { framing as f64 * runs as f64 } else { 0.0 };
         prop_assert_eq!(loaded.sum(TableName::CONNECTIONS, "bytes"), bytes + headers);
     }
 }
@@ -326,11 +350,18 @@ fn mistakes_in_the_keys_of_page_traffic_are_named() {
     };
     assert_eq!(parse(""), Ok(()));
     for (keys, message) in [
-        ("http = '3'", "http: \"3\": expected \"1.1\" or \"2\""),
+        ("http = '3'", "http: \"3\": expected \"recorded\", \"1.1\" or \"2\""),
         ("connections_per_origin = 0", "connections_per_origin: 0: expected at least 1"),
         ("http = '2'\nconnections_per_origin = 6", "connections_per_origin: only for http = \"1.1\""),
-        ("coalesced = true", "coalesced: only for http = \"2\""),
-        ("frame_bytes = 1", "frame_bytes: only for http = \"2\""),
+        ("http = '1.1'\ncoalesced = true", "coalesced: only for http = \"2\""),
+        ("http = '1.1'\nframe_bytes = 1", "frame_bytes: only for http = \"2\""),
+        ("priorities = 'edge'", "priorities: \"edge\": expected one of chrome, firefox, none"),
+        ("look_ups = 'never'", "look_ups: \"never\": expected \"each-page\", \"once\" or \"none\""),
+        ("look_ups = 'none'\nresolver = 'near'", "resolver: not for look_ups = \"none\""),
+        ("resolver = 'here'", "resolver: \"here\": no such node"),
+        ("resolver = 'near'", "resolver: \"near\": expected a simulated host"),
+        ("resolver = 'server'", "resolver: \"server\": 2 hosts; expected one"),
+        ("resolver_timeout = '0s'", "resolver_timeout: 0: expected a positive time"),
         ("http = '2'\nframe_bytes = 0", "frame_bytes: 0: expected 1 to 16777215 bytes"),
         ("http = '2'\nunsent_bytes = 0", "unsent_bytes: 0: expected 1 to 4294967295 bytes"),
         ("times = 0", "times: 0: expected at least 1"),
@@ -372,7 +403,9 @@ fn a_scenario_may_name_a_har_itself() {
 /// Returns the time of a page with one object of this size from an origin with TLS, the bytes of its connection, and its retransmissions.
 fn over_tls(bytes: u64, keys: &str) -> (f64, f64, f64) {
     let site = site(1, &[vec![object(0, bytes)]]).replace("http://", "https://");
-    let loaded = Loaded::of(&site, &format!("{keys}\n[tcp]\nprofile = 'rfc'\nhandshake = true\n"), 1);
+    let version = if keys.contains("http") { "" } else { "http = '1.1'" };
+    let loaded =
+        Loaded::of(&site, &format!("{keys}\n{version}\n[tcp]\nprofile = 'rfc'\nhandshake = true\n"), 1);
     (
         loaded.sum(TableName::PAGES, "time_s"),
         loaded.sum(TableName::CONNECTIONS, "bytes"),
@@ -382,13 +415,13 @@ fn over_tls(bytes: u64, keys: &str) -> (f64, f64, f64) {
 
 #[test]
 fn a_handshake_costs_its_round_trips_and_its_bytes() {
-    let (none_s, none_bytes, _) = over_tls(500, "");
+    let (none_s, none_bytes, _) = over_tls(500, "tls = 'none'");
     // One round trip for TCP, and one for the request: 80 ms, and the transmission of a few packets.
     assert!((0.080..0.085).contains(&none_s), "{none_s}");
     for (keys, round_trips, flight) in [
-        ("tls = 'none'", 0, 0),
         // ServerHello, certificates and signature.
         ("tls = 'full'", 1, 1307 + 3500 + 299),
+        ("tls = 'browser'", 1, 1307 + 3500 + 299),
         ("tls = 'full'\ncertificate_bytes = '2KB'", 1, 1307 + 2048 + 299),
         ("tls = 'resumed'", 1, 1307),
         ("tls = '0-rtt'", 0, 1307),
@@ -398,8 +431,9 @@ fn a_handshake_costs_its_round_trips_and_its_bytes() {
         let more_s = time_s - none_s - 0.040 * f64::from(round_trips);
         // The flights take some milliseconds at 10 Mbit/s: 5 KB take 4 ms.
         assert!((-1e-9..0.008).contains(&more_s), "{keys}: {more_s}");
-        let framing = if keys.contains("http") { 9.0 } else { 0.0 };
-        assert_eq!(bytes - none_bytes, f64::from(flight) + framing, "{keys}");
+        // Each frame is a record, as is the start of HTTP/2.
+        let framing = if keys.contains("http") { (49 + 22) + 2 * (9 + 22) } else { 22 };
+        assert_eq!(bytes - none_bytes, f64::from(flight + 2 * (265 + 22) + framing), "{keys}");
     }
 }
 
@@ -414,12 +448,12 @@ fn a_certificate_that_does_not_fit_into_the_window_costs_another_round_trip() {
 #[test]
 fn only_origins_with_https_have_tls_and_each_connection_has_its_own() {
     let objects: Vec<RecordedObject> = [0, 0, 0, 1, 1, 1].map(|origin| object(origin, 20_000)).to_vec();
-    let mixed = site(2, &[objects]).replace("http://1.", "https://1.");
-    let plain = Loaded::of(&mixed, "", 1);
-    let secure = Loaded::of(&mixed, "tls = 'resumed'", 1);
-    // Three connections to the second origin, each with a flight.
+    let mixed = site(2, &[objects]).replace("http://10.0.0.1", "https://10.0.0.1");
+    let plain = Loaded::of(&mixed, "http = '1.1'\ntls = 'none'", 1);
+    let secure = Loaded::of(&mixed, "http = '1.1'\ntls = 'resumed'", 1);
+    // Three connections to the second origin, each with a flight, tickets and a response of two records.
     let bytes = |loaded: &Loaded| loaded.sum(TableName::CONNECTIONS, "bytes");
-    assert_eq!(bytes(&secure) - bytes(&plain), 3.0 * 1307.0);
+    assert_eq!(bytes(&secure) - bytes(&plain), 3.0 * (1307.0 + 574.0 + 44.0));
     assert_eq!(secure.bytes(), plain.bytes());
     assert_eq!(secure.column(TableName::PAGES, "connections"), [6.0]);
     let requests_s = |loaded: &Loaded| loaded.times().into_iter().map(|(start, _)| start).collect::<Vec<_>>();
@@ -433,10 +467,10 @@ fn only_origins_with_https_have_tls_and_each_connection_has_its_own() {
 #[test]
 fn a_mistake_about_tls_is_one_line() {
     for (keys, named) in [
-        ("tls = 'yes'", "one of none, full, resumed, 0-rtt"),
+        ("tls = 'yes'", "one of none, browser, full, resumed, 0-rtt"),
         (
             "tls = 'resumed'\ncertificate_bytes = 100",
-            "traffic.site.certificate_bytes: only for tls = \"full\"",
+            "traffic.site.certificate_bytes: only for tls = \"browser\" or \"full\"",
         ),
         ("tls = 'full'\ncertificate_bytes = '20MB'", "expected at most 16777215 bytes"),
     ] {
@@ -446,4 +480,194 @@ fn a_mistake_about_tls_is_one_line() {
         let error = Scenario::parse(&folder.path().join("x.toml"), &text).unwrap_err().to_string();
         assert!(error.contains(named) && !error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn a_browser_resumes_once_it_has_a_ticket() {
+    let later = |delay_ms: f64| RecordedObject { delay_ms, ..object(0, 20_000) };
+    let page =
+        site(1, &[vec![later(0.0), later(0.0), later(500.0), later(500.0)]]).replace("http:", "https:");
+    let keys = |tls: &str| format!("http = '1.1'\nkeep_alive = false\ntimes = 2\ntls = '{tls}'");
+    let bytes = |tls: &str| Loaded::of(&page, &keys(tls), 1).sum(TableName::CONNECTIONS, "bytes");
+    // Two connections are opened before a ticket arrives, and the later two objects use them again; the next load resumes.
+    assert_eq!(bytes("full") - bytes("browser"), 2.0 * (3500.0 + 299.0));
+    assert_eq!(bytes("full") - bytes("resumed"), 4.0 * (3500.0 + 299.0));
+}
+
+/// Returns a page file whose origins have names such as a.example0.org.
+fn named_site(origins: u32, pages: &[Vec<RecordedObject>]) -> String {
+    site(origins, pages).replace("//10.0.0.", "//a.example").replace(":80", ".org:80")
+}
+
+#[test]
+fn a_name_costs_a_round_trip_for_each_page_or_once() {
+    let page = named_site(2, &[vec![object(0, 500), object(0, 500), object(1, 500)]]);
+    let times = |keys: &str| {
+        let loaded = Loaded::of(&page, &format!("times = 2\n{keys}"), 1);
+        let waits = loaded.column(TableName::FETCHES, "look_up_s");
+        (loaded.column(TableName::PAGES, "time_s"), waits)
+    };
+    let (known, waits) = times("look_ups = 'none'");
+    assert_eq!(waits, [0.0; 6]);
+    for (keys, expected) in [
+        ("", [0.040, 0.040]),
+        ("look_ups = 'once'", [0.040, 0.0]),
+        ("resolver_time = '30ms'", [0.070, 0.070]),
+        (
+            "resolver = 'resolver'\n[node.resolver]\nkind = 'host'\n[link.resolver]\nfrom = 'resolver'\nto = 'near'\nrate = '1Gbit'\ndelay = '1ms'\nqueue = 'drop-tail:100'",
+            [0.032, 0.032],
+        ),
+    ] {
+        let (took, waits) = times(keys);
+        for load in [0, 1] {
+            let more_s = took[load] - known[load];
+            assert!((more_s - expected[load]).abs() < 0.001, "{keys}: {more_s}");
+            let of_load = &waits[3 * load..3 * load + 3];
+            let is_close = |wait: &f64| (wait - expected[load]).abs() < 0.001;
+            assert!(of_load.iter().all(is_close), "all three wait for a name: {waits:?}");
+        }
+    }
+}
+
+#[test]
+fn queries_and_answers_have_the_sizes_of_rfc_1035() {
+    let page = named_site(1, &[vec![object(0, 500)]]);
+    let sent = |keys: &str| {
+        let loaded = Loaded::of(&page, keys, 1);
+        let (names, bytes) = (loaded.texts("port"), loaded.column(TableName::PORTS, "delivered_bytes"));
+        let of = |name: &str| {
+            let at = names.iter().position(|it| it == name);
+            bytes[at.unwrap_or_else(|| panic!("{names:?}"))]
+        };
+        [of("bottleneck"), of("bottleneck:back")]
+    };
+    let (with, without) = (sent(""), sent("look_ups = 'none'"));
+    // The name has three labels of 1, 8 and 3 characters, each after its length, and a zero.
+    let query = 20 + 8 + 12 + (2 + 9 + 4 + 1) + 4;
+    assert_eq!(with[1] - without[1], f64::from(2 * query));
+    assert_eq!(with[0] - without[0], f64::from(2 * query + (12 + 4) + (12 + 16)));
+}
+
+#[test]
+fn a_query_without_an_answer_is_repeated_after_a_second_and_then_ever_later() {
+    let page = named_site(1, &[vec![object(0, 500)]]);
+    let lossy = "times = 40\nkeep_alive = false\n[[variant]]\nname = 'default'\nlink.bottleneck.loss = 'bernoulli:0.5'\n";
+    let loaded = Loaded::of(&page, lossy, 3);
+    let waits = loaded.column(TableName::FETCHES, "look_up_s");
+    let mut counts = [0; 6];
+    for wait in &waits {
+        let steps = [0.0, 1.0, 3.0, 7.0, 12.0, 17.0].map(|step| step + 0.040);
+        let found = steps.iter().position(|step| (wait - step).abs() < 0.002);
+        match found {
+            Some(found) => counts[found] += 1,
+            None => assert!((wait - 0.04).rem_euclid(5.0) - 2.0 < 0.002, "{wait}"),
+        }
+    }
+    // Half of the packets of each direction are lost: two queries and two answers arrive in one of sixteen cases.
+    assert!((1..20).contains(&counts[0]) && counts[1..].iter().all(|count| *count > 2), "{counts:?}");
+}
+
+#[test]
+fn the_parts_of_a_fetch_add_up_and_are_those_of_a_browser() {
+    let page = named_site(1, &[vec![object(0, 500), RecordedObject { after: Some(0), ..object(0, 500) }]])
+        .replace("http:", "https:");
+    let loaded = Loaded::of(&page, "[tcp]\nprofile = 'rfc'\nhandshake = true\n", 1);
+    let column = |name| loaded.column(TableName::FETCHES, name);
+    let parts = ["look_up_s", "connect_s", "tls_s", "sent_s", "first_byte_s", "time_s"].map(column);
+    // A round trip of 40 ms each; the certificates take 5 ms.
+    let expected = [0.040, 0.040, 0.046, 0.126, 0.168, 0.168];
+    for ((part, expected), name) in
+        parts.iter().zip(expected).zip(["look_up", "connect", "tls", "sent", "first", "end"])
+    {
+        assert!((part[0] - expected).abs() < 0.002, "{name}: {part:?}");
+    }
+    let [look_up, connect, tls, sent, first_byte, end] = parts.map(|part| part[1]);
+    assert_eq!([look_up, connect, tls, sent], [0.0; 4], "the second one uses the connection of the first");
+    assert!((0.040..0.042).contains(&first_byte) && end >= first_byte);
+    assert_eq!(column("connection")[0], column("connection")[1]);
+}
+
+#[test]
+fn the_milestones_of_a_page_wait_for_the_objects_that_hold_them() {
+    let at = |delay_ms: f64, bytes, holds| RecordedObject { delay_ms, holds, ..object(0, bytes) };
+    let page = vec![
+        at(0.0, 1000, Some(Holds::Render)),
+        at(100.0, 2000, Some(Holds::Render)),
+        at(300.0, 3000, None),
+        at(600.0, 4000, Some(Holds::End)),
+    ];
+    let loaded = Loaded::of(&site(1, &[page]), "connections_per_origin = 1", 1);
+    let ends: Vec<f64> = loaded.times().into_iter().map(|(_, end)| end).collect();
+    let column = |name| loaded.column(TableName::LOADS, name)[0];
+    assert_eq!(column("render_s"), ends[1]);
+    assert_eq!(column("load_s"), ends[2]);
+    assert_eq!(column("time_s"), ends[3]);
+    assert!(column("first_byte_s") <= ends[0] && column("first_byte_s") > 0.04);
+    let weighted =
+        ends.iter().zip([1.0, 2.0, 3.0, 4.0]).map(|(end, weight)| end * weight).sum::<f64>() / 10.0;
+    assert!((column("byte_index_s") - weighted).abs() < 1e-8);
+    let unmarked = Loaded::of(&site(1, &[vec![object(0, 500), at(50.0, 600, Some(Holds::End))]]), "", 1);
+    let times = unmarked.times();
+    assert_eq!(unmarked.column(TableName::LOADS, "render_s")[0], times[0].1, "the first object that arrives");
+}
+
+#[test]
+fn over_http_2_style_sheets_come_before_images_unless_priorities_are_off() {
+    let of = |kind, bytes| RecordedObject { kind: Some(kind), ..object(0, bytes) };
+    let page = site(
+        1,
+        &[vec![
+            of(ResourceKind::Image, 200_000),
+            of(ResourceKind::Image, 200_000),
+            of(ResourceKind::Script, 100_000),
+            of(ResourceKind::Stylesheet, 100_000),
+        ]],
+    );
+    let ends = |priorities: &str| {
+        let loaded = Loaded::of(&page, &format!("http = '2'\npriorities = '{priorities}'"), 1);
+        let ends: Vec<f64> = loaded.times().into_iter().map(|(_, end)| end).collect();
+        <[f64; 4]>::try_from(ends).unwrap()
+    };
+    let [image, other, script, sheet] = ends("chrome");
+    assert!(sheet < script && script < image && image < other, "{sheet} {script} {image} {other}");
+    let [image, _, script, sheet] = ends("firefox");
+    assert!(script < sheet && sheet < image, "the same urgency: in the order of the requests");
+    let [_, _, script, sheet] = ends("none");
+    assert!((script - sheet).abs() < 0.08 && sheet > 0.3, "all take turns: {script} {sheet}");
+}
+
+#[test]
+fn over_http_11_requests_wait_in_the_order_of_their_urgencies() {
+    let of = |kind| RecordedObject { kind: Some(kind), ..object(0, 20_000) };
+    let page =
+        site(1, &[vec![of(ResourceKind::Document), of(ResourceKind::Image), of(ResourceKind::Stylesheet)]]);
+    let starts = |priorities: &str| {
+        let keys = format!("http = '1.1'\nconnections_per_origin = 1\npriorities = '{priorities}'");
+        Loaded::of(&page, &keys, 1).times().into_iter().map(|(start, _)| start).collect::<Vec<_>>()
+    };
+    let (with, without) = (starts("chrome"), starts("none"));
+    assert!(with[2] < with[1] && without[1] < without[2], "{with:?} {without:?}");
+}
+
+#[test]
+fn origins_that_shared_a_connection_when_recorded_share_one_and_have_the_recorded_version() {
+    let over = |origin, connection, protocol| RecordedObject {
+        connection: Some(connection),
+        protocol: Some(protocol),
+        ..object(origin, 5000)
+    };
+    let page = site(
+        4,
+        &[vec![
+            over(0, 0, HttpVersion::Http2),
+            over(1, 0, HttpVersion::Http2),
+            over(2, 1, HttpVersion::Http3),
+            over(3, 2, HttpVersion::Http1),
+            over(3, 3, HttpVersion::Http1),
+        ]],
+    );
+    let connections = |keys: &str| Loaded::of(&page, keys, 1).column(TableName::CONNECTIONS, "bytes").len();
+    assert_eq!(connections(""), 1 + 1 + 2);
+    assert_eq!(connections("coalesced = false"), 2 + 1 + 2);
+    assert_eq!(connections("coalesced = true"), 2 + 2, "two servers; the last origin has HTTP/1.1");
 }

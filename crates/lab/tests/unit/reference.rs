@@ -361,12 +361,17 @@ fn a_renamed_key_is_read_by_its_older_name_and_a_variant_replaces_either() {
 
 #[test]
 fn keys_of_times_have_an_older_name_that_says_the_same() {
+    // Keys that are younger than the rule have one name.
+    const OLD: [&str; 7] = ["gap", "idle", "pause", "server", "server_delay", "start", "think"];
     let folder = folder();
     let mut tried = Vec::new();
     for section in sections() {
         for (key, value) in
             section.keys.iter().filter(|(_, value)| value["allOf"][0]["$ref"] == "#/$defs/times")
         {
+            if !OLD.contains(&key.as_str()) {
+                continue;
+            }
             let (path, text) = contexts(&section.title).remove(0);
             let read = |key: &str, value: Value| {
                 let without = text.replace("think = '1s'\n", "").replace("pause = '1s'\n", "");
@@ -393,7 +398,7 @@ fn keys_of_times_have_an_older_name_that_says_the_same() {
     }
     tried.sort();
     tried.dedup();
-    assert_eq!(tried, ["gap", "idle", "pause", "server", "server_delay", "start", "think"]);
+    assert_eq!(tried, OLD);
 }
 
 /// Returns the Markdown page that describes all keys of scenarios.

@@ -96,7 +96,7 @@ proptest! {
         prop_assert!(open > 0, "some transfers are always unfinished");
         let path = scenarios::file("recorded-page.toml");
         let text = fs::read_to_string(&path).unwrap();
-        for variant in ["HTTP/1.1", "like HTTP/2"] {
+        for variant in ["HTTP/1.1", "HTTP/2"] {
             is_its_beginning(&path, &text, variant, [end_ms, end_ms + more_ms]);
         }
     }
@@ -108,7 +108,7 @@ fn of_a_page_that_is_not_complete_as_much_has_arrived_as_of_its_objects() {
     let text = fs::read_to_string(&path).unwrap();
     let mut before = 0.0;
     for until_ms in (100..2000).step_by(50) {
-        for variant in ["HTTP/1.1", "like HTTP/2"] {
+        for variant in ["HTTP/1.1", "HTTP/2"] {
             let tables = run(&path, &text, variant, until_ms);
             let pages = &tables[&TableName::PAGES];
             let objects: f64 = tables[&TableName::OBJECTS].values().map(|[.., delivered]| delivered).sum();

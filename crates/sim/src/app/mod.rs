@@ -4,7 +4,9 @@ mod background;
 mod bulk;
 mod datagrams;
 mod files;
+mod http2;
 mod loader;
+mod names;
 mod origin;
 mod pages;
 mod replay;
@@ -20,18 +22,22 @@ pub use background::{Background, BackgroundConfig};
 pub use bulk::Bulk;
 pub use datagrams::{Datagrams, RecordedDatagrams};
 pub use files::{Files, FilesConfig};
-pub use loader::{Loader, LoaderConfig};
+pub use http2::{CLIENT_START_BYTES, FRAME_HEADER_BYTES, Framing, SERVER_START_BYTES};
+pub use loader::{Coalescing, FetchRecord, LoadRecord, Loader, LoaderConfig};
+pub use names::{LookUps, NameFlows};
 pub use origin::{Origin, OriginConfig};
+use pages::tag_of;
 pub use pages::{ObjectRecord, Page, PageGenerator, PageRecord, PageSource, object_of};
 pub use replay::{Acceptor, Initiator};
 pub use server::{Server, ServerConfig};
-pub use site::{FRAME_HEADER_BYTES, Framing, Multiplexing, Site, SiteObject, SitePage};
+pub use site::{FetchPriority, Milestone, Site, SiteObject, SiteOrigin, SitePage, Version};
 pub use telnet::{EchoRecord, Telnet, TelnetConfig};
 pub use tls::{Handshake, Tls};
 pub use vectors::{Adu, After, ConnectionVector, Observed, Order, Side, VectorGenerator};
 pub use video::{Fixed, RateRule, SegmentRecord, Video, VideoConfig, VideoRecord, segment_bytes};
 pub use web::{Http, WebClient, WebConfig};
 
+use crate::FlowId;
 use crate::host::{Conn, Host};
 use crate::message_stream::ReceivedMessage;
 use crate::record::Activity;
@@ -65,6 +71,8 @@ pub enum AppEvent {
         /// Tag of the message.
         tag: u64,
     },
+    /// Arrival of a datagram of a flow that the application receives with [`Host::receive`].
+    Datagram(FlowId),
     /// Decrease of the unsent data below the threshold that the application has set with [`Host::notify_drained`].
     Drained(Conn),
     /// Close of this connection by the peer, which sends no more data.

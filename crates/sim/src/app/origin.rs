@@ -1,10 +1,9 @@
-use super::{
-    AppEvent, Application, FRAME_HEADER_BYTES, Framing, Interest, Multiplexing, Site, object_of, tls,
-};
+use super::http2::{self, Streams};
+use super::{AppEvent, Application, Framing, Interest, Site, Tls, Version, object_of, tls};
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
 use catnip_base::{FlowContext, Span};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Configuration of the servers of a site.
@@ -12,15 +11,15 @@ use std::sync::Arc;
 pub struct OriginConfig {
     /// Site to serve.
     pub site: Arc<Site>,
-    /// Version of HTTP and use of connections.
-    pub http: Multiplexing,
+    /// Writing of responses over HTTP/2.
+    pub framing: Framing,
     /// True if servers pass the size of each HTTP/1.1 response to TCP. The size of a frame is not passed, since a frame is part of a longer
     /// response.
     pub tells_size: bool,
 }
 
 /// Server of one or more origins of a site, for any number of [`Loader`](super::Loader)s. With HTTP/2, the server writes one frame at a
-/// time, from each ready response in turn. The server writes the next frame when few bytes of the previous frame are unsent.
+/// time, in the order of the responses' priorities. The server writes the next frame when few bytes of the previous frame are unsent.
 #[derive(Debug)]
 pub struct Origin {
     config: Arc<OriginConfig>,
@@ -35,8 +34,12 @@ pub struct Origin {
 struct ConnState {
     /// Number of requests in progress.
     in_progress: u32,
-    /// Tag and number of unwritten bytes of each started response. The next frame belongs to the first response.
-    streams: VecDeque<(u64, u64)>,
+    /// Responses of HTTP/2 that are not written completely.
+    streams: Streams,
+    /// True if the connection has TLS.
+    has_tls: bool,
+    /// True once the server has answered the end of the handshake and the start of HTTP/2.
+    has_started: bool,
     /// True while the next frame must wait, since too many bytes of the last frame are unsent; see [`Framing::unsent_bytes`].
     writing: bool,
     /// True once the client has closed the connection.
@@ -50,7 +53,9 @@ impl Origin {
     }
 
     fn on_request(&mut self, conn: Conn, tag: u64, host: &mut Host<'_>) {
-        let Some(object) = self.config.site.object(object_of(tag)) else { return };
+        let config = self.config.clone();
+        let Some(object) = config.site.object(object_of(tag)) else { return };
+        self.start(conn, config.site.origin(object).version, host);
         let state = self.conns.entry(conn).or_default();
         if object.server_time == Span::ZERO {
             return self.respond(conn, tag, host);
@@ -72,39 +77,59 @@ impl Origin {
 
     fn respond(&mut self, conn: Conn, tag: u64, host: &mut Host<'_>) {
         let Some(&object) = self.config.site.object(object_of(tag)) else { return };
-        match self.config.http {
-            Multiplexing::Http1 { .. } => {
-                let context = self.config.tells_size.then(|| FlowContext::document(object.bytes));
-                host.send(conn, Message { bytes: object.bytes, tag, response_bytes: 0, context });
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        match self.config.site.origin(&object).version {
+            Version::Http1 => {
+                let bytes = tls::wrapped(object.bytes, state.has_tls);
+                let context = self.config.tells_size.then(|| FlowContext::document(bytes));
+                host.send(conn, Message { bytes, tag, response_bytes: 0, context });
             }
-            Multiplexing::Http2 { framing, .. } => {
-                let Some(state) = self.conns.get_mut(&conn) else { return };
-                state.streams.push_back((tag, object.bytes));
+            Version::Http2 => {
+                state.streams.push(tag, object.bytes, object.priority);
                 if !state.writing {
-                    self.write(conn, framing, host);
+                    self.write(conn, host);
                 }
             }
         }
     }
 
-    /// Writes the next frame if a response has unwritten bytes.
-    fn write(&mut self, conn: Conn, framing: Framing, host: &mut Host<'_>) {
+    /// Writes the next frame of HTTP/2 if a response has unwritten bytes.
+    fn write(&mut self, conn: Conn, host: &mut Host<'_>) {
+        let framing = self.config.framing;
         let Some(state) = self.conns.get_mut(&conn) else { return };
-        let next = state.streams.pop_front();
+        let next = state.streams.next_frame(framing);
         state.writing = next.is_some();
-        let Some((tag, remaining)) = next else { return };
-        let bytes = remaining.min(framing.frame_bytes);
-        host.send(conn, Message { bytes: bytes + FRAME_HEADER_BYTES, tag, response_bytes: 0, context: None });
+        let Some((tag, payload)) = next else { return };
+        let bytes = http2::frame_bytes(payload, state.has_tls);
+        host.send(conn, Message { bytes, tag, response_bytes: 0, context: None });
         host.notify_drained(conn, framing.unsent_bytes);
-        if remaining > bytes {
-            state.streams.push_back((tag, remaining - bytes));
-        }
     }
 
     fn on_drained(&mut self, conn: Conn, host: &mut Host<'_>) {
-        if let Multiplexing::Http2 { framing, .. } = self.config.http {
-            self.write(conn, framing, host);
-            self.close_if_done(conn, host);
+        self.write(conn, host);
+        self.close_if_done(conn, host);
+    }
+
+    /// Handles a client's flight of a handshake of TLS.
+    fn on_hello(&mut self, conn: Conn, flight_bytes: u64, host: &mut Host<'_>) {
+        self.conns.entry(conn).or_default().has_tls = true;
+        host.send(conn, Message { bytes: flight_bytes, tag: tls::TAG, response_bytes: 0, context: None });
+    }
+
+    /// Sends what precedes the first response of a connection: tickets for later handshakes, and the start of HTTP/2.
+    fn start(&mut self, conn: Conn, version: Version, host: &mut Host<'_>) {
+        let state = self.conns.entry(conn).or_default();
+        if std::mem::replace(&mut state.has_started, true) {
+            return;
+        }
+        let tickets = if state.has_tls { Tls::TICKETS_BYTES } else { 0 };
+        let settings = match version {
+            Version::Http1 => 0,
+            Version::Http2 => tls::wrapped(http2::SERVER_START_BYTES, state.has_tls),
+        };
+        if tickets + settings > 0 {
+            let bytes = tickets + settings;
+            host.send(conn, Message { bytes, tag: tls::TICKET_TAG, response_bytes: 0, context: None });
         }
     }
 
@@ -130,8 +155,7 @@ impl Application for Origin {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         match event {
             AppEvent::Message { conn, message, .. } if message.tag == tls::TAG => {
-                let bytes = message.response_bytes;
-                host.send(conn, Message { bytes, tag: tls::TAG, response_bytes: 0, context: None });
+                self.on_hello(conn, message.response_bytes, host);
             }
             AppEvent::Message { conn, message, .. } => self.on_request(conn, message.tag, host),
             AppEvent::Timer(key) => self.on_timer(key, host),

@@ -1,12 +1,37 @@
-use catnip_base::Span;
+use catnip_base::{Span, keywords};
 
 /// Recorded site: pages with objects that come from several origins and depend on each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// True for each origin that has TLS.
-    pub origins: Vec<bool>,
+    /// Origins of the objects.
+    pub origins: Vec<SiteOrigin>,
+    /// Lengths of the host names of the origins, characters.
+    pub names: Vec<u32>,
     /// Pages, at least one.
     pub pages: Vec<SitePage>,
+}
+
+/// Origin of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteOrigin {
+    /// Index of the host name in [`Site::names`]; `None` for an address, which needs no look-up.
+    pub name: Option<u32>,
+    /// True if connections have TLS.
+    pub tls: bool,
+    /// Version of HTTP.
+    pub version: Version,
+    /// First origin whose connections this one shares, if both have HTTP/2 (RFC 9113, section 9.1.1); otherwise its own number.
+    pub shares: u32,
+}
+
+keywords! {
+    /// Version of HTTP that browsers and servers of a simulated site use.
+    pub enum Version {
+        /// One response after the other over each of several persistent connections (RFC 9112, section 9.3), without pipelining.
+        Http1 = ("1.1", "HTTP/1.1: several connections to an origin, one response after the other over each."),
+        /// A stream per request, all over one connection (RFC 9113, section 5).
+        Http2 = ("2", "HTTP/2: one connection to an origin, over which responses are interleaved."),
+    }
 }
 
 /// Page of a site.
@@ -22,7 +47,7 @@ pub struct SitePage {
 pub struct SiteObject {
     /// Number of the origin, from 0.
     pub origin: u32,
-    /// Bytes of the request.
+    /// Bytes of the request, without headers of frames.
     pub request_bytes: u64,
     /// Bytes of the response, at least one.
     pub bytes: u64,
@@ -32,43 +57,48 @@ pub struct SiteObject {
     pub after: Option<u32>,
     /// Delay from the end of the earlier object, or from the start of the page, to the request.
     pub delay: Span,
+    /// Priority of the response.
+    pub priority: FetchPriority,
+    /// Milestone of the page that waits for the object.
+    pub holds: Milestone,
 }
 
-/// Version of HTTP and use of connections by requests and responses.
+/// Priority of a response over HTTP/2 (RFC 9218, section 4), and of a request that waits for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Multiplexing {
-    /// HTTP/1.1: one response after the other over each of several persistent connections (RFC 9112, section 9.3), without
-    /// pipelining.
-    Http1 {
-        /// Maximum number of parallel connections to each origin, at least one.
-        connections_per_origin: u32,
-    },
-    /// HTTP/2: a stream per request, all over one connection (RFC 9113, section 5), without header compression, stream priorities or flow
-    /// control of streams.
-    Http2 {
-        /// True if origins at one server share a connection (RFC 9113, section 9.1.1), false if each origin has a separate connection.
-        coalesced: bool,
-        /// Interleaving of responses.
-        framing: Framing,
-    },
+pub struct FetchPriority {
+    /// Urgency, from 0 (first) to 7.
+    pub urgency: u8,
+    /// True if a part of the response is of use, so that it takes turns with others of its urgency.
+    pub incremental: bool,
 }
 
-/// Interleaving of the responses of several streams by a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
-    /// Payload of a DATA frame, bytes; at least one.
-    pub frame_bytes: u64,
-    /// Number of unsent bytes below which the next frame is written; at least one.
-    pub unsent_bytes: u64,
+impl FetchPriority {
+    /// Priority of a response without the `priority` header (RFC 9218, sections 4.1 and 4.2).
+    pub const DEFAULT: Self = Self { urgency: 3, incremental: false };
+    /// Priority by which all responses take turns.
+    pub const IN_TURN: Self = Self { urgency: 3, incremental: true };
 }
 
-/// Size of the header of a frame (RFC 9113, section 4.1).
-pub const FRAME_HEADER_BYTES: u64 = 9;
+/// Milestone of a page that waits for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Milestone {
+    /// First rendering, and all later ones.
+    Render,
+    /// Load event.
+    Load,
+    /// End of the page.
+    End,
+}
 
 impl Site {
     /// Returns an object by the number of its page and its own number.
     pub fn object(&self, (page, object): (u32, u32)) -> Option<&SiteObject> {
         self.pages.get(page as usize)?.objects.get(object as usize)
+    }
+
+    /// Returns the origin of an object.
+    pub(super) fn origin(&self, object: &SiteObject) -> &SiteOrigin {
+        &self.origins[object.origin as usize]
     }
 }
 
@@ -97,15 +127,5 @@ impl SitePage {
     /// Returns the size of the page, bytes.
     pub fn bytes(&self) -> u64 {
         self.objects.iter().map(|object| object.bytes).sum()
-    }
-}
-
-impl Multiplexing {
-    /// Returns the size of a frame header, bytes; 0 for HTTP/1.1, which has no frames.
-    pub(super) fn header_bytes(self) -> u64 {
-        match self {
-            Self::Http1 { .. } => 0,
-            Self::Http2 { .. } => FRAME_HEADER_BYTES,
-        }
     }
 }

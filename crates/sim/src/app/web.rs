@@ -282,7 +282,7 @@ impl Application for WebClient {
             }
             AppEvent::Message { conn, message, .. } => self.on_response(conn, object_of(message.tag).1, host),
             AppEvent::PeerClosed(conn) | AppEvent::Closed(conn) => self.on_end(conn, host),
-            AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Drained(_) => {}
+            AppEvent::Opened(_) | AppEvent::Accepted(_) | AppEvent::Datagram(_) | AppEvent::Drained(_) => {}
         }
     }
 

@@ -114,6 +114,10 @@ impl<M: Handler, W: Watch> Engine for World<M, W> {
         self.send_datagram(now, flow, bytes);
     }
 
+    fn receive(&mut self, flow: FlowId, program: u32) {
+        self.hosts.datagrams.set_receiver(flow, program);
+    }
+
     fn timer(&mut self, at: Time, number: u32, key: u64) {
         self.hosts.timers.push(at, Timer::App(number).pack());
         let program = self.programs.get_mut(number);

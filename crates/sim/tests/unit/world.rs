@@ -145,7 +145,11 @@ impl Application for Script {
                 note(Notified::Complete(message.tag));
                 host.close(conn);
             }
-            AppEvent::Opened(_) | AppEvent::Drained(_) | AppEvent::PeerClosed(_) | AppEvent::Closed(_) => {}
+            AppEvent::Opened(_)
+            | AppEvent::Datagram(_)
+            | AppEvent::Drained(_)
+            | AppEvent::PeerClosed(_)
+            | AppEvent::Closed(_) => {}
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Entries of a HAR: what their fields say, by the writer of the file.
 
 use super::Dropped;
+use super::hpack::Encoders;
 use super::lenient::{FromAny, Length, Lenient, List, Object, Present};
-use crate::formats::site_file::{HttpVersion, MAX_BYTES, MAX_MS};
+use crate::formats::site_file::{HttpVersion, MAX_BYTES, MAX_MS, ResourceKind};
 use serde::Deserialize;
 use url::Url;
 
@@ -18,6 +19,13 @@ pub(super) struct Entry {
     pub(super) url: UrlParts,
     pub(super) redirects_to: String,
     pub(super) request_bytes: u64,
+    /// Bytes of the request with its header compressed as over HTTP/2; `None` if its header is not known.
+    pub(super) compressed_bytes: Option<u64>,
+    pub(super) kind: Option<ResourceKind>,
+    /// Urgency of the request (RFC 9218) by the priority that Chromium has recorded; `None` without one.
+    pub(super) urgency: Option<u8>,
+    /// True if the browser says that the first rendering waits for the object, false if it does not; `None` if it says nothing.
+    pub(super) blocks: Option<bool>,
     sizes: Sizes,
     pub(super) protocol: Option<HttpVersion>,
     pub(super) connection: Option<String>,
@@ -88,6 +96,10 @@ pub(super) struct RawEntry {
     fetch_type: Lenient<FetchType>,
     #[serde(rename = "_resourceType")]
     resource_type: Lenient<String>,
+    #[serde(rename = "_priority")]
+    priority: Lenient<Urgency>,
+    #[serde(rename = "_renderBlocking")]
+    render_blocking: Lenient<String>,
     /// Bytes of the response in WebPageTest.
     #[serde(rename = "_bytesIn")]
     bytes_in: Lenient<f64>,
@@ -101,9 +113,23 @@ struct Request {
     method: Lenient<Method>,
     url: Lenient<UrlParts>,
     http_version: Lenient<HttpVersion>,
-    headers: Lenient<List<Object<Header>>>,
+    headers: Lenient<List<Object<Field>>>,
     headers_size: Lenient<f64>,
     body_size: Lenient<f64>,
+}
+
+/// Field of the header of a request, which is kept until its size is known.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Field {
+    name: Lenient<String>,
+    value: Lenient<String>,
+}
+
+impl Field {
+    fn parts(&self) -> (&str, &str) {
+        (self.name.0.as_deref().unwrap_or(""), self.value.0.as_deref().unwrap_or(""))
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -137,6 +163,8 @@ struct Response {
 struct Content {
     size: Lenient<f64>,
     compression: Lenient<f64>,
+    #[serde(rename = "mimeType")]
+    mime_type: Lenient<String>,
 }
 
 /// Parts of the time of a request, milliseconds; below zero if a part does not apply to the request (HAR 1.2, timings).
@@ -233,7 +261,7 @@ impl Cause {
 
 impl RawEntry {
     /// Returns the entry, or the reason why it cannot be one.
-    pub(super) fn entry(self) -> Result<Entry, Dropped> {
+    pub(super) fn entry(self, encoders: &mut Encoders<'_>) -> Result<Entry, Dropped> {
         let Object(request) = self.request.0.ok_or(Dropped::Odd)?;
         let url = request.url.0.ok_or(Dropped::Odd)?;
         let Timestamp(start_ms) = self.started_date_time.0.ok_or(Dropped::Odd)?;
@@ -244,22 +272,33 @@ impl RawEntry {
         let total_ms = parts.iter().flatten().filter(|ms| **ms > 0.0).sum::<f64>();
         let method = request.method.0.unwrap_or_default();
         let request_headers = request.headers.0.unwrap_or_default().elements;
-        let request_line = method.length + url.path.len() + "  HTTP/1.1\r\n".len();
+        let fields = request_headers.iter().map(|Object(field)| field.parts());
+        let request_line = method.name.len() + url.path.len() + "  HTTP/1.1\r\n".len();
+        let lengths = fields.clone().map(|(name, value)| name.len() + value.len());
+        let body_bytes = known_bytes(request.body_size).unwrap_or(0);
         let request_bytes = known_bytes(request.headers_size)
-            .unwrap_or_else(|| header_bytes(&request_headers, request_line))
-            .saturating_add(known_bytes(request.body_size).unwrap_or(0));
+            .unwrap_or_else(|| header_bytes(lengths, request_line))
+            .saturating_add(body_bytes);
+        let compressed_bytes = (!request_headers.is_empty() && url.scheme == Scheme::Http).then(|| {
+            encoders.request_bytes(&url.origin, &method.name, &url.target, fields).saturating_add(body_bytes)
+        });
         let status = response.status.0.unwrap_or(0.0);
         let response_headers = response.headers.0.unwrap_or_default().elements;
-        let content = response.content.0.and_then(|Object(content)| {
+        let Object(content) = response.content.0.unwrap_or(Object(Content::default()));
+        let kind = self.resource_type.0.as_deref().and_then(kind_of_type);
+        let kind = kind.or(content.mime_type.0.as_deref().and_then(kind_of_mime));
+        let content = {
             let saved = content.compression.0.unwrap_or(0.0).max(0.0);
             known_bytes(content.size).map(|bytes| bytes.saturating_sub(saved as u64))
-        });
+        };
         let recorded_header = known_bytes(response.headers_size);
         let sizes = Sizes {
             transfer: known_bytes(response.transfer_size).or(known_bytes(self.bytes_in)),
             header: recorded_header.or_else(|| {
                 let is_listed = !response_headers.is_empty();
-                is_listed.then(|| header_bytes(&response_headers, "HTTP/1.1 200\r\n".len()))
+                let length = |text: &Lenient<Length>| text.0.map_or(0, |Length(length)| length);
+                let lengths = response_headers.iter().map(|Object(it)| length(&it.name) + length(&it.value));
+                is_listed.then(|| header_bytes(lengths, "HTTP/1.1 200\r\n".len()))
             }),
             body: known_bytes(response.body_size),
             content,
@@ -294,6 +333,10 @@ impl RawEntry {
             connect_ms: connect_ms.map(|ms| (ms - timings.ssl.0.unwrap_or(0.0).max(0.0)).max(0.0)),
             redirects_to: response.redirect_url.0.unwrap_or_default(),
             request_bytes,
+            compressed_bytes,
+            kind,
+            urgency: self.priority.0.map(|Urgency(urgency)| urgency),
+            blocks: self.render_blocking.0.map(|says| says == "blocking"),
             sizes,
             protocol: response.http_version.0.or(request.http_version.0).or(self.protocol.0),
             connection: self.connection_id.0.or(self.connection.0),
@@ -341,27 +384,66 @@ fn known_bytes(size: Lenient<f64>) -> Option<u64> {
     size.0.filter(|size| *size >= 0.0).map(|size| size as u64)
 }
 
-/// Returns the size of a header with a first line of this length, bytes.
-fn header_bytes(list: &[Object<Header>], first: usize) -> u64 {
-    let length = |text: &Lenient<Length>| text.0.map_or(0, |Length(length)| length);
-    let line =
-        |Object(header): &Object<Header>| length(&header.name) + length(&header.value) + ": \r\n".len();
-    (list.iter().map(line).sum::<usize>() + first + "\r\n".len()) as u64
+/// Returns the size of a header with fields of these lengths and a first line of this length, bytes.
+fn header_bytes(fields: impl Iterator<Item = usize>, first: usize) -> u64 {
+    (fields.map(|length| length + ": \r\n".len()).sum::<usize>() + first + "\r\n".len()) as u64
+}
+
+/// Returns the kind of an object by its type in Chromium's recordings; `None` if it says little.
+fn kind_of_type(name: &str) -> Option<ResourceKind> {
+    match name.to_ascii_lowercase().as_str() {
+        "xhr" | "eventsource" | "ping" | "preflight" | "texttrack" => Some(ResourceKind::Fetch),
+        name => name.parse().ok().filter(|kind| *kind != ResourceKind::Other),
+    }
+}
+
+/// Returns the kind of an object by its type of content.
+fn kind_of_mime(mime: &str) -> Option<ResourceKind> {
+    let mime = mime.to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| mime.contains(part));
+    match () {
+        () if has(&["text/html", "application/xhtml"]) => Some(ResourceKind::Document),
+        () if has(&["text/css"]) => Some(ResourceKind::Stylesheet),
+        () if has(&["javascript", "ecmascript"]) => Some(ResourceKind::Script),
+        () if has(&["font", "woff"]) => Some(ResourceKind::Font),
+        () if mime.starts_with("image/") => Some(ResourceKind::Image),
+        () if mime.starts_with("video/") || mime.starts_with("audio/") => Some(ResourceKind::Media),
+        () if has(&["json", "xml", "text/plain"]) => Some(ResourceKind::Fetch),
+        () => None,
+    }
 }
 
 fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Method {
-    length: usize,
+    name: String,
     is_head: bool,
 }
 
 impl FromAny for Method {
     fn of_text(text: &str) -> Option<Self> {
-        Some(Self { length: text.len(), is_head: text.eq_ignore_ascii_case("HEAD") })
+        Some(Self { name: text.into(), is_head: text.eq_ignore_ascii_case("HEAD") })
+    }
+}
+
+/// Urgency (RFC 9218) with which Chromium 156 sends a request of a priority that its recordings name.
+#[derive(Clone, Copy, Debug)]
+struct Urgency(u8);
+
+impl FromAny for Urgency {
+    fn of_text(text: &str) -> Option<Self> {
+        let urgency = match text.to_ascii_lowercase().as_str() {
+            "veryhigh" | "highest" => 0,
+            "high" => 1,
+            "medium" => 2,
+            "low" => 3,
+            "verylow" | "lowest" => 4,
+            _ => return None,
+        };
+        Some(Self(urgency))
     }
 }
 
@@ -425,6 +507,8 @@ pub(super) struct UrlParts {
     /// Scheme, host and port.
     pub(super) origin: String,
     pub(super) path: String,
+    /// Path with query.
+    target: String,
     /// URL without fragment, with which entries refer to each other. Not kept after all entries are read.
     pub(super) without_fragment: String,
 }
@@ -448,12 +532,20 @@ impl FromAny for UrlParts {
         };
         if scheme == Scheme::Data {
             let empty = String::new;
-            return Some(Self { scheme, origin: empty(), path: empty(), without_fragment: empty() });
+            return Some(Self {
+                scheme,
+                origin: empty(),
+                path: empty(),
+                target: empty(),
+                without_fragment: empty(),
+            });
         }
         let url = Url::parse(text).ok()?;
         let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
         let origin = format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or(""));
         let without_fragment = without_fragment(text).to_string();
-        Some(Self { scheme, origin, path: url.path().to_string(), without_fragment })
+        let path = url.path().to_string();
+        let target = url.query().map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
+        Some(Self { scheme, origin, path, target, without_fragment })
     }
 }

@@ -3,12 +3,17 @@
 //! by byte, so that a recording needs no more memory than its list of requests.
 
 mod entry;
+mod hpack;
 mod lenient;
 
 use self::entry::{Entry, RawEntry, Timestamp, Writer};
+use self::hpack::Encoders;
 use self::lenient::{Lenient, List, Object};
 use crate::InputError;
-use crate::formats::site_file::{HttpVersion, MAX_MS, RecordedObject, RecordedPage, SiteFile, read_json};
+use crate::formats::site_file::{
+    Holds, HttpVersion, MAX_MS, RecordedObject, RecordedPage, ResourceKind, SiteFile, is_incremental,
+    read_json,
+};
 use catnip_base::keywords;
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
@@ -136,6 +141,21 @@ impl Program {
 struct LogPage {
     id: Lenient<String>,
     started_date_time: Lenient<Timestamp>,
+    page_timings: Lenient<Object<PageTimings>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PageTimings {
+    on_load: Lenient<f64>,
+}
+
+impl LogPage {
+    /// Returns the time of the load event, milliseconds of Unix time; `None` if it is not known.
+    fn load_ms(&self) -> Option<f64> {
+        let Object(timings) = self.page_timings.0.as_ref()?;
+        Some(self.started_date_time.0?.0 + timings.on_load.0.filter(|ms| *ms > 0.0)?)
+    }
 }
 
 /// Entries of a HAR, and the number of those that make no sense.
@@ -159,8 +179,9 @@ impl<'de> de::Visitor<'de> for EntriesVisitor {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entries, A::Error> {
         let mut read = Entries { entries: Vec::new(), odd: 0 };
+        let mut encoders = Encoders::default();
         while let Some(Lenient(element)) = list.next_element::<Lenient<Object<RawEntry>>>()? {
-            match element.map(|Object(raw)| raw.entry()) {
+            match element.map(|Object(raw)| raw.entry(&mut encoders)) {
                 Some(Ok(entry)) => read.entries.push(entry),
                 Some(Err(_)) | None => read.odd += 1,
             }
@@ -184,11 +205,12 @@ fn convert(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
     }
     let mut origins: Vec<String> = Vec::new();
     let (mut pages, mut summaries) = (Vec::new(), Vec::new());
-    for mut numbers in of_page {
+    for (page, mut numbers) in of_page.into_iter().enumerate() {
         let start = |number: &usize| entries[*number].start_ms;
         numbers.sort_by(|a, b| start(a).total_cmp(&start(b)));
         let of: Vec<&Entry> = numbers.iter().map(|&number| &entries[number]).collect();
-        let page = build_page(&of, &network_ms, writer, &mut origins);
+        let load_ms = listed.get(page).and_then(LogPage::load_ms);
+        let page = build_page(&of, &network_ms, writer, load_ms, &mut origins);
         summaries.push(summarize(&of, &page));
         if !page.objects.is_empty() {
             pages.push(page);
@@ -234,11 +256,12 @@ fn network_times(entries: &[Entry]) -> BTreeMap<String, f64> {
     shortest
 }
 
-/// Makes a page from `entries`, which are in the order of their start times.
+/// Makes a page from `entries`, which are in the order of their start times. `load_ms` is the time of its load event, if it is known.
 fn build_page(
     entries: &[&Entry],
     network_ms: &BTreeMap<String, f64>,
     writer: Writer,
+    load_ms: Option<f64>,
     origins: &mut Vec<String>,
 ) -> RecordedPage {
     let mut objects: Vec<RecordedObject> = Vec::new();
@@ -293,9 +316,36 @@ fn build_page(
             delay_ms: to_micros(entry.start_ms - after.map_or(first_ms, |(_, end_ms)| end_ms)),
             connection,
             protocol: entry.protocol,
+            compressed_bytes: entry.compressed_bytes,
+            kind: entry.kind,
+            priority: priority_of(entry),
+            holds: holds(entry, object, load_ms),
         });
     }
     RecordedPage { url, objects }
+}
+
+/// Returns the value of the `priority` header with which the browser requested an object, if its priority is recorded.
+fn priority_of(entry: &Entry) -> Option<String> {
+    let incremental = entry.kind.is_none_or(is_incremental);
+    entry.urgency.map(|urgency| format!("u={urgency}{}", if incremental { ", i" } else { "" }))
+}
+
+/// Returns the milestone that waits for an object; `None` if that is the load event. Without the browser's word, the first rendering waits
+/// for the first document, for style sheets, and for scripts that Chromium requests with a high priority.
+fn holds(entry: &Entry, object: u32, load_ms: Option<f64>) -> Option<Holds> {
+    /// Time by which the end of an object may be later than the load event that waited for it, milliseconds.
+    const TOLERANCE_MS: f64 = 10.0;
+    let guess = match (entry.kind, entry.urgency) {
+        (Some(ResourceKind::Document), _) => object == 0,
+        (Some(ResourceKind::Stylesheet), urgency) => urgency.is_none_or(|urgency| urgency <= 1),
+        (Some(ResourceKind::Script), urgency) => urgency.is_some_and(|urgency| urgency <= 1),
+        _ => false,
+    };
+    match load_ms {
+        Some(load_ms) if entry.end_ms() > load_ms + TOLERANCE_MS => Some(Holds::End),
+        _ => entry.blocks.unwrap_or(guess).then_some(Holds::Render),
+    }
 }
 
 /// Returns the index of the element for which `is_equal` is true. If there is none, appends the result of `create` to the list and returns

@@ -5,7 +5,9 @@ use super::row::{PAGE, reply, seconds_from};
 use crate::results::activities::{ActivityRow, ActivityTable};
 use crate::results::column::Columns;
 use catnip_base::{Span, Time};
-use catnip_sim::app::{EchoRecord, ObjectRecord, PageRecord, SegmentRecord, VideoRecord};
+use catnip_sim::app::{
+    EchoRecord, FetchRecord, LoadRecord, ObjectRecord, PageRecord, SegmentRecord, VideoRecord,
+};
 
 impl ActivityTable for PageRecord {
     const NAME: &'static str = "pages";
@@ -64,6 +66,105 @@ impl ActivityTable for ObjectRecord {
         );
         to.integer("delivered_bytes", "Bytes of the object that have arrived.", |object| object.delivered);
         reply(to, |object| (object.delivered, object.end < Time::NEVER), |object| object.reply);
+    }
+}
+
+impl ActivityTable for LoadRecord {
+    const NAME: &'static str = "loads";
+    const ABOUT: &'static str =
+        "One row per page of a recorded site that a browser has loaded, by its milestones.";
+
+    fn number(&self) -> u64 {
+        u64::from(self.page) + 1
+    }
+
+    fn start(&self) -> Time {
+        self.start
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
+        let since = |at: fn(&Self) -> Time| {
+            move |load: &ActivityRow<'a, Self>| at(&load.record).since(load.record.start).as_secs()
+        };
+        to.integer("page", PAGE, |load| load.record.number());
+        to.float("start_s", "Time at which the browser began to load it.", |load| {
+            load.record.start.as_secs()
+        });
+        to.float(
+            "first_byte_s",
+            "Time since then until the first byte of the first response.",
+            since(|it| it.first_byte),
+        );
+        to.float(
+            "render_s",
+            "Time since then until all objects had arrived that block the first rendering; without such objects, until the first one had.",
+            since(|it| it.render),
+        );
+        to.float(
+            "load_s",
+            "Time since then until all objects had arrived for which the load event waits.",
+            since(|it| it.load),
+        );
+        to.float(
+            "byte_index_s",
+            "Mean of the times since then of the ends of all objects, weighted by their sizes (ByteIndex).",
+            |load| load.record.byte_index.as_secs(),
+        );
+        to.float("time_s", "Time since then until the last object had arrived.", |load| {
+            seconds_from(load.record.start, load.end)
+        });
+    }
+}
+
+impl ActivityTable for FetchRecord {
+    const NAME: &'static str = "fetches";
+    const ABOUT: &'static str = "One row per object of a recorded site that a browser has received, by the parts of its fetch. What is left between the parts is time in which the request waited for a connection.";
+
+    fn number(&self) -> u64 {
+        self.object.into()
+    }
+
+    fn start(&self) -> Time {
+        self.wanted
+    }
+
+    fn columns<'a>(to: &mut impl Columns<ActivityRow<'a, Self>>) {
+        to.integer("page", PAGE, |fetch| u64::from(fetch.record.page) + 1);
+        to.integer("object", "Number of the object in its page; 0 is the HTML.", |fetch| {
+            fetch.record.number()
+        });
+        to.integer("origin", "Number of the origin in the recording, from 0.", |fetch| {
+            fetch.record.origin.into()
+        });
+        to.integer("connection", "Number of the connection among all of the run.", |fetch| {
+            fetch.record.connection.into()
+        });
+        to.integer("bytes", "Size of the response, as recorded.", |fetch| fetch.record.bytes);
+        to.float("start_s", "Time from which on the browser wanted the object.", |fetch| {
+            fetch.record.wanted.as_secs()
+        });
+        to.float("look_up_s", "Time that the request waited for the look-up of the name.", |fetch| {
+            fetch.record.look_up.as_secs()
+        });
+        to.float(
+            "connect_s",
+            "Time that it waited then for the connection of which it is the first request.",
+            |fetch| fetch.record.connect.as_secs(),
+        );
+        to.float("tls_s", "Time that it waited then for the handshake of TLS.", |fetch| {
+            fetch.record.tls.as_secs()
+        });
+        to.float("sent_s", "Time from `start_s` until the request was sent.", |fetch| {
+            fetch.record.sent.since(fetch.record.wanted).as_secs()
+        });
+        to.float(
+            "first_byte_s",
+            "Time from `start_s` until the first byte of the response had arrived.",
+            |fetch| fetch.record.first_byte.since(fetch.record.wanted).as_secs(),
+        );
+        to.float("time_s", "Time from `start_s` until its last byte had arrived.", |fetch| {
+            seconds_from(fetch.record.wanted, fetch.end)
+        });
     }
 }
 

@@ -118,7 +118,7 @@ impl<F> std::fmt::Debug for Play<F> {
 impl<F: FnMut(AppEvent, &mut Host<'_>) + Send> Application for Play<F> {
     fn on_event(&mut self, event: AppEvent, host: &mut Host<'_>) {
         let notified = match event {
-            AppEvent::Start => None,
+            AppEvent::Start | AppEvent::Datagram(_) => None,
             AppEvent::Timer(key) => Some(Notified::Timer(key)),
             AppEvent::Opened(_) => Some(Notified::Opened),
             AppEvent::Accepted(_) => Some(Notified::Accepted),
