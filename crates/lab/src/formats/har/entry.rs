@@ -2,7 +2,7 @@
 
 use super::Dropped;
 use super::hpack::Encoders;
-use super::lenient::{FromAny, Length, Lenient, List, Object, Present};
+use super::lenient::{FromAny, Length, Lenient, List, Object, Present, Short};
 use crate::formats::site_file::{HttpVersion, MAX_BYTES, MAX_MS, ResourceKind};
 use serde::Deserialize;
 use url::Url;
@@ -122,13 +122,18 @@ struct Request {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Field {
-    name: Lenient<String>,
-    value: Lenient<String>,
+    name: Lenient<Short>,
+    value: Lenient<Short>,
 }
 
 impl Field {
     fn parts(&self) -> (&str, &str) {
-        (self.name.0.as_deref().unwrap_or(""), self.value.0.as_deref().unwrap_or(""))
+        (Short::text(&self.name), Short::text(&self.value))
+    }
+
+    /// Returns the length of name and value, bytes.
+    fn length(&self) -> usize {
+        [&self.name, &self.value].map(|of| of.0.as_ref().map_or(0, |short| short.length)).iter().sum()
     }
 }
 
@@ -274,7 +279,7 @@ impl RawEntry {
         let request_headers = request.headers.0.unwrap_or_default().elements;
         let fields = request_headers.iter().map(|Object(field)| field.parts());
         let request_line = method.name.len() + url.path.len() + "  HTTP/1.1\r\n".len();
-        let lengths = fields.clone().map(|(name, value)| name.len() + value.len());
+        let lengths = request_headers.iter().map(|Object(field)| field.length());
         let body_bytes = known_bytes(request.body_size).unwrap_or(0);
         let request_bytes = known_bytes(request.headers_size)
             .unwrap_or_else(|| header_bytes(lengths, request_line))

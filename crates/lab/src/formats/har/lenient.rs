@@ -155,6 +155,34 @@ impl FromAny for Length {
     }
 }
 
+/// Text of which only the beginning is kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Short {
+    text: String,
+    /// Length of the whole text, bytes.
+    pub(super) length: usize,
+}
+
+impl Short {
+    /// Number of bytes that are kept: more than servers accept in a field of a header.
+    const MAX_BYTES: usize = 1 << 16;
+
+    /// Returns the beginning of a text; empty if there is none.
+    pub(super) fn text(of: &Lenient<Self>) -> &str {
+        of.0.as_ref().map_or("", |short| &short.text)
+    }
+}
+
+impl FromAny for Short {
+    fn of_text(text: &str) -> Option<Self> {
+        let end = text.floor_char_boundary(Self::MAX_BYTES);
+        Some(Self { text: text[..end].into(), length: text.len() })
+    }
+    fn of_number(number: f64) -> Option<Self> {
+        Self::of_text(&number.to_string())
+    }
+}
+
 /// Presence of a value other than null, false, zero and an empty text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Present;
