@@ -250,6 +250,22 @@ def test_a_bad_har_ends_in_one_line_with_its_json_path(
     assert f"{scenario}: traffic.site.page: " in done.err and message in done.err
 
 
+def test_responses_without_a_recorded_size_are_told_and_estimated_on_request(
+    tmp_path: Path, catnip: Run
+) -> None:
+    of = {"startedDateTime": "2026-01-01T00:00:00Z", "time": 5, "request": {"url": "https://example.org/"}}
+    entries = [of | {"response": {"status": 200, "bodySize": size}} for size in (1000, -1, -1)]
+    har = tmp_path / "site.har"
+    har.write_text(json.dumps({"log": {"entries": entries}}))
+    done = catnip("har", har, "--json")
+    assert "2 responses have no recorded size: they are left out; --estimate" in done.err
+    [page] = json.loads(done.out)["pages"]
+    assert (page["objects"], page["unsized"], page["dropped"]) == (1, 2, {"empty": 2})
+    done = catnip("har", har, "--estimate", "--json")
+    [page] = json.loads(done.out)["pages"]
+    assert (page["objects"], page["bytes"], page["dropped"]) == (3, 1000 + 2 * 4710, {})
+
+
 def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, catnip: Run) -> None:
     done = catnip("har", tmp_path / "no.har")
     assert (done.code, "no.har: No such file" in done.err) == (BAD_INPUT, True)

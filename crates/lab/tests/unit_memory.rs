@@ -70,7 +70,7 @@ fn a_har_of_fifty_megabytes_with_bodies_takes_less_than_one_megabyte() {
     assert!(size > 50 * MEGABYTE, "{size} bytes");
     let before = IN_USE.get();
     PEAK.set(before);
-    let (site, told) = read_har(&path).unwrap();
+    let (site, told) = read_har(&path, false).unwrap();
     let peak = (PEAK.get() - before) as usize;
     assert_eq!((told[0].objects, told[0].bytes), (OBJECTS, OBJECTS as u64 * 100_300));
     assert_eq!(site.pages[0].objects.len(), OBJECTS);

@@ -475,10 +475,12 @@ fn trace<'py>(
     Ok(out)
 }
 
-/// Converts a HAR file: returns the text of a page file, and a summary of each page. Raises InputError.
+/// Converts a HAR file: returns the text of a page file, and a summary of each page. With `estimate`, sizes that are not recorded are usual
+/// ones. Raises InputError.
 #[pyfunction]
-fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py, PyList>)> {
-    let (site, pages) = py.detach(|| catnip_lab::read_har(&path)).map_err(input_error)?;
+#[pyo3(signature = (path, estimate = false))]
+fn read_har<'py>(py: Python<'py>, path: PathBuf, estimate: bool) -> PyResult<(String, Bound<'py, PyList>)> {
+    let (site, pages) = py.detach(|| catnip_lab::read_har(&path, estimate)).map_err(input_error)?;
     let summaries = pages.into_iter().map(|page| {
         let out = PyDict::new(py);
         out.set_item("url", page.url)?;
@@ -491,6 +493,7 @@ fn read_har<'py>(py: Python<'py>, path: PathBuf) -> PyResult<(String, Bound<'py,
             protocols.set_item(protocol.name(), count)?;
         }
         out.set_item("protocols", protocols)?;
+        out.set_item("unsized", page.unsized_objects)?;
         let dropped = PyDict::new(py);
         for (reason, count) in page.dropped {
             dropped.set_item(reason.name(), count)?;

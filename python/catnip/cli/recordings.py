@@ -13,11 +13,13 @@ from catnip import _core
 from catnip._core import __version__
 from catnip.analysis import bursts as analysis
 from catnip.base import files
-from catnip.base.verbosity import note
+from catnip.base.verbosity import note, tell
 from catnip.cli.options import OUTPUT_FILE, STDOUT, check_writable, voice
 from catnip.report import output
 from catnip.testbed import recorded_paths
 
+ESTIMATED = "they have the median size of their kind (Web Almanac 2025)"
+LEFT_OUT = "they are left out; --estimate takes usual sizes"
 NOT_CAPTURED = {"variant", "seed", "group", "dropped", "timeouts"}
 """Columns of bursts that a capture does not tell."""
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "protocols", "left out")
@@ -26,9 +28,14 @@ COLUMNS = ("page", "origins", "objects", "bytes", "connections", "protocols", "l
 @click.command(epilog="Example: catnip har site.har --out site.page.json")
 @click.argument("recording", metavar="FILE.har", type=click.Path(path_type=Path))
 @click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Page file to write.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Take usual sizes for responses whose size is not recorded (Web Almanac).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 @voice
-def har(recording: Path, out: Path | None, as_json: bool) -> None:
+def har(recording: Path, out: Path | None, estimate: bool, as_json: bool) -> None:
     """Summarize the pages in a HAR 1.2 file, as exported by browsers.
 
     --out writes a page file for simulated traffic of the kind page: sizes, server times and dependencies of
@@ -36,8 +43,10 @@ def har(recording: Path, out: Path | None, as_json: bool) -> None:
     that did not cross the network are left out, and counted by reason.
     """
     check_writable([out])
-    text, pages = _core.read_har(recording)
+    text, pages = _core.read_har(recording, estimate)
     note(f"read {recording}")
+    if count := sum(page["unsized"] for page in pages):
+        tell(f"{count} responses have no recorded size: {ESTIMATED if estimate else LEFT_OUT}")
     if as_json:
         output.print_json({"version": __version__, "har": str(recording), "pages": pages})
     else:

@@ -50,7 +50,7 @@ pub(crate) fn written(folder: &TempDir, text: &str) -> PathBuf {
 
 pub(crate) fn read(har: &Value) -> Result<(SiteFile, Vec<HarPage>), String> {
     let folder = tempfile::tempdir().unwrap();
-    read_har(&written(&folder, &har.to_string())).map_err(|error| {
+    read_har(&written(&folder, &har.to_string()), false).map_err(|error| {
         let text = error.to_string();
         text.split_once("site.har: ").map_or(text.clone(), |(_, what)| what.to_string())
     })

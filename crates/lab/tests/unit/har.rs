@@ -189,12 +189,12 @@ fn of_a_malformed_har_the_json_path_is_named() {
     }
     let folder = tempfile::tempdir().unwrap();
     let text = good.to_string();
-    let message = |text: &str| read_har(&written(&folder, text)).unwrap_err().to_string();
+    let message = |text: &str| read_har(&written(&folder, text), false).unwrap_err().to_string();
     assert!(message(&text[..text.len() / 2]).contains("site.har: log.entries"), "cut short");
     assert!(message(&format!("{text} x")).contains("site.har: trailing characters"));
     assert!(message("").contains("site.har: EOF while parsing a value"));
     assert!(message("{}").contains("site.har: missing field `log`"));
-    assert!(read_har(&written(&folder, &format!("\u{feff}{text}"))).is_ok(), "with a byte order mark");
+    assert!(read_har(&written(&folder, &format!("\u{feff}{text}")), false).is_ok(), "with a byte order mark");
     let missing = folder.path().join("no.har");
     let error = read_site(&missing).unwrap_err().to_string();
     assert!(error.contains("no.har: No such file"), "{error}");
@@ -298,7 +298,7 @@ proptest! {
         let text = document.to_string();
         let end = (0..=text.len().min((cut * text.len() as f64) as usize)).rev().find(|&end| text.is_char_boundary(end));
         let folder = tempfile::tempdir().unwrap();
-        match read_har(&written(&folder, &text[..end.unwrap()])) {
+        match read_har(&written(&folder, &text[..end.unwrap()]), false) {
             Ok((file, _)) => {
                 prop_assert_eq!(&SiteFile::read("x", file.to_text().as_bytes()).unwrap(), &file);
                 let site = file.site(SiteOptions { version: None, priorities: Priorities::Chrome });
@@ -387,4 +387,35 @@ fn compressed_requests_have_the_sizes_that_browsers_send() {
         }
         assert!(sums[0].abs_diff(sums[1]) * 33 <= sums[1], "{browser}: {sums:?}");
     }
+}
+
+#[test]
+fn sizes_that_are_not_recorded_are_estimated_by_kind_only_on_request() {
+    let unsized_entry = |path: &str, mime: &str| {
+        changed(
+            entry(&format!("https://example.org/{path}"), 0.0, 50.0, 10.0, 1000),
+            json!({
+                "/response/content/mimeType": mime, "/response/content/size": -1, "/response/bodySize": -1,
+                "/response/headersSize": 300, "/response/_transferSize": -1,
+            }),
+        )
+    };
+    let recorded = har(vec![
+        entry("https://example.org/", 0.0, 50.0, 10.0, 1000),
+        unsized_entry("a.html", "text/html"),
+        unsized_entry("b.png", "image/png"),
+        unsized_entry("c.js", "text/javascript"),
+        unsized_entry("d", "application/pdf"),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(&folder, &recorded.to_string());
+    let sizes = |estimate| {
+        let (site, told) = read_har(&file, estimate).unwrap();
+        let bytes: Vec<u64> = site.pages[0].objects.iter().map(|object| object.bytes).collect();
+        (bytes, told[0].unsized_objects, told[0].dropped.clone())
+    };
+    assert_eq!(sizes(false), (vec![1000], 4, BTreeMap::from([(Dropped::Empty, 4)])));
+    // Medians of the Web Almanac of 2025: 35 KB of HTML, 8 KB of images, 4.6 KB of scripts.
+    let estimated = [35 * 1024, 8 * 1024, 4710, 4710].map(|body| 300 + body);
+    assert_eq!(sizes(true), ([&[1000], &estimated[..]].concat(), 4, BTreeMap::new()));
 }

@@ -300,7 +300,7 @@ fn a_compressed_har_is_read_and_what_is_no_har_is_one_line() {
     ];
     for file in files {
         std::fs::write(&path, file).unwrap();
-        let error = read_har(&path).unwrap_err().to_string();
+        let error = read_har(&path, false).unwrap_err().to_string();
         assert!(error.contains("site.har.gz: ") && !error.contains('\n'), "{error}");
         for word in ["struct", "f64", "newtype"] {
             assert!(!error.contains(word), "{error}");

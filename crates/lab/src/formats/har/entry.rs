@@ -27,6 +27,8 @@ pub(super) struct Entry {
     /// True if the browser says that the first rendering waits for the object, false if it does not; `None` if it says nothing.
     pub(super) blocks: Option<bool>,
     sizes: Sizes,
+    /// Size of the body of a response whose size is not recorded, bytes; `None` unless sizes are estimated.
+    estimated_bytes: Option<u64>,
     pub(super) protocol: Option<HttpVersion>,
     pub(super) connection: Option<String>,
     pub(super) initiators: Vec<String>,
@@ -343,6 +345,7 @@ impl RawEntry {
             urgency: self.priority.0.map(|Urgency(urgency)| urgency),
             blocks: self.render_blocking.0.map(|says| says == "blocking"),
             sizes,
+            estimated_bytes: None,
             protocol: response.http_version.0.or(request.http_version.0).or(self.protocol.0),
             connection: self.connection_id.0.or(self.connection.0),
             initiators: initiators.unwrap_or_else(|| self.initiator.0.unwrap_or_default().0),
@@ -366,11 +369,26 @@ impl Entry {
             body => body,
         };
         let body = if is_bodiless { Some(0) } else { body.or(content) };
+        let body = if self.is_unsized() { self.estimated_bytes } else { body };
         transfer.or(body.map(|body| header_bytes.saturating_add(body))).unwrap_or(0)
     }
 
-    /// Leaves the entry out if what its writer says of sizes and times means so.
-    pub(super) fn judge(&mut self, writer: Writer) {
+    /// Returns true for a response whose size is not recorded, except perhaps that of its header.
+    pub(super) fn is_unsized(&self) -> bool {
+        let Sizes { transfer, body, content, is_bodiless, .. } = self.sizes;
+        transfer.is_none() && body.is_none() && content.is_none() && !is_bodiless
+    }
+
+    /// Leaves the entry out if what its writer says of sizes and times means so. With `estimate`, a size that is not recorded is the median of
+    /// the Web Almanac of 2025 (desktop, Page Weight) for HTML, scripts and images; for other kinds, of which it has none, that of scripts.
+    pub(super) fn judge(&mut self, writer: Writer, estimate: bool) {
+        if estimate && self.is_unsized() {
+            self.estimated_bytes = Some(match self.kind {
+                Some(ResourceKind::Document) => 35 * 1024,
+                Some(ResourceKind::Image) => 8 * 1024,
+                _ => 4710,
+            });
+        }
         let is_cached = writer != Writer::Other && self.sizes.is_untimed;
         let bytes = self.bytes(writer);
         let is_absurd = bytes > MAX_BYTES

@@ -60,15 +60,18 @@ pub struct HarPage {
     pub connections: usize,
     /// Number of objects by the version of HTTP over which they came, where that is recorded.
     pub protocols: BTreeMap<HttpVersion, usize>,
+    /// Number of responses whose size is not recorded: they are left out, or have an estimated size.
+    pub unsized_objects: usize,
     /// Number of entries that were left out, by reason.
     pub dropped: BTreeMap<Dropped, usize>,
 }
 
-/// Reads a HAR, and returns the site and a summary of each page.
-pub fn read_har(path: &Path) -> Result<(SiteFile, Vec<HarPage>), InputError> {
+/// Reads a HAR, and returns the site and a summary of each page. With `estimate`, objects whose size is not recorded have a usual size of their
+/// kind; otherwise they are left out.
+pub fn read_har(path: &Path, estimate: bool) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let name = path.display().to_string();
     let file = crate::input::open(path).map_err(|error| InputError::new(&name, "", error))?;
-    har_of(&name, BufReader::new(file))
+    har_of(&name, BufReader::new(file), estimate)
 }
 
 /// Reads a HAR if the name ends in `.har` or `.har.gz`, otherwise a page file.
@@ -82,24 +85,32 @@ pub(crate) fn site_of(path: &Path, contents: impl Read) -> Result<SiteFile, Inpu
     let (name, contents) = (path.display().to_string(), BufReader::new(contents));
     let lower = name.to_ascii_lowercase();
     if lower.ends_with(".har") || lower.ends_with(".har.gz") {
-        return Ok(har_of(&name, contents)?.0);
+        return Ok(har_of(&name, contents, false)?.0);
     }
     SiteFile::read(&name, contents)
 }
 
-fn har_of(name: &str, mut contents: impl BufRead) -> Result<(SiteFile, Vec<HarPage>), InputError> {
+fn har_of(
+    name: &str,
+    mut contents: impl BufRead,
+    estimate: bool,
+) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     let wrong = |error: &dyn fmt::Display| InputError::new(name, "", error);
     let begins = contents.fill_buf().map_err(|error| wrong(&error))?;
     if begins.starts_with(GZIP) {
-        return json_of(name, BufReader::new(MultiGzDecoder::new(contents)));
+        return json_of(name, BufReader::new(MultiGzDecoder::new(contents)), estimate);
     }
-    json_of(name, contents)
+    json_of(name, contents, estimate)
 }
 
-fn json_of(name: &str, contents: impl BufRead) -> Result<(SiteFile, Vec<HarPage>), InputError> {
+fn json_of(
+    name: &str,
+    contents: impl BufRead,
+    estimate: bool,
+) -> Result<(SiteFile, Vec<HarPage>), InputError> {
     let Har { log } = read_json(name, contents)?;
-    convert(log).map_err(|(at, message)| InputError::new(name, &at, message))
+    convert(log, estimate).map_err(|(at, message)| InputError::new(name, &at, message))
 }
 
 /// Error in a HAR: its location as a JSON path, and its description.
@@ -190,12 +201,12 @@ impl<'de> de::Visitor<'de> for EntriesVisitor {
     }
 }
 
-fn convert(log: Log) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
+fn convert(log: Log, estimate: bool) -> Result<(SiteFile, Vec<HarPage>), KeyError> {
     let Log { creator, browser, pages: listed, entries: Entries { mut entries, odd } } = log;
     let programs =
         [creator, browser].map(|of| of.0.map_or(Writer::Other, |Object(program)| program.writer()));
     let writer = programs.into_iter().find(|writer| *writer != Writer::Other).unwrap_or(Writer::Other);
-    entries.iter_mut().for_each(|entry| entry.judge(writer));
+    entries.iter_mut().for_each(|entry| entry.judge(writer, estimate));
     let listed: Vec<LogPage> =
         listed.0.unwrap_or_default().elements.into_iter().map(|Object(page)| page).collect();
     let network_ms = network_times(&entries);
@@ -373,6 +384,11 @@ fn to_micros(ms: f64) -> f64 {
     (ms.clamp(0.0, MAX_MS) * 1e3).round() / 1e3
 }
 
+/// Returns true for an object, and for an entry that is none only because its size is not known.
+fn may_be_object(entry: &Entry) -> bool {
+    matches!(entry.dropped, None | Some(Dropped::Empty))
+}
+
 fn summarize(entries: &[&Entry], page: &RecordedPage) -> HarPage {
     let distinct = |number_of: fn(&RecordedObject) -> Option<u32>| {
         let mut numbers: Vec<u32> = page.objects.iter().filter_map(number_of).collect();
@@ -396,6 +412,7 @@ fn summarize(entries: &[&Entry], page: &RecordedPage) -> HarPage {
         bytes: page.objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes)),
         connections: distinct(|object| object.connection),
         protocols,
+        unsized_objects: entries.iter().filter(|entry| entry.is_unsized() && may_be_object(entry)).count(),
         dropped,
     }
 }
