@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Self
 
 import h11
@@ -27,6 +28,26 @@ HOP_BY_HOP = {
 }
 """Headers that concern one connection only (RFC 9110)."""
 Fields = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Request of any version of HTTP, as far as it selects a response."""
+
+    method: str
+    host: str
+    """Host as the client names it, possibly with a port."""
+    target: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Response of any version of HTTP; `body` is None if it has none, as to HEAD."""
+
+    status: int
+    reason: bytes
+    fields: Fields
+    body: bytes | None
 
 
 class Broken(Exception):
@@ -139,6 +160,26 @@ class Connection:
         """Closes the connection."""
         with suppress(OSError, RuntimeError):
             self.writer.close()
+
+
+async def serve(connection: Connection, answer: Callable[[Asked], Answer]) -> None:
+    """Answers the requests of a connection one after the other, until one of the ends closes it.
+
+    Raises Broken.
+    """
+    while isinstance(request := await connection.receive(), h11.Request):
+        while isinstance(await connection.receive(), h11.Data):
+            pass
+        host = b"".join(value for name, value in request.headers if name == b"host")
+        texts = (text.decode("latin-1") for text in (request.method, host, request.target))
+        given = answer(Asked(*texts))
+        await connection.send(
+            h11.Response(status_code=given.status, headers=given.fields, reason=given.reason),
+            *([] if given.body is None else [h11.Data(data=given.body)]),
+            h11.EndOfMessage(),
+        )
+        if not connection.goes_on():
+            return
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], *others: str) -> Fields:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from errno import EADDRINUSE
 from typing import Any
 
-import h11
 from dns.exception import DNSException
 from dns.message import Message, from_wire, make_response
 from dns.rcode import Rcode
@@ -19,8 +18,9 @@ from dns.rrset import from_text
 
 from catnip._core import InputError
 from catnip.base.verbosity import note
+from catnip.web import http
 from catnip.web.authority import Authority
-from catnip.web.http import Connection, Servers, end_to_end
+from catnip.web.http import Answer, Asked, Connection, Servers, end_to_end
 from catnip.web.site import Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
@@ -61,23 +61,17 @@ class Replayer:
         self.unknown: Counter[str] = Counter()
         """Numbers of DNS queries for names that are not those of recorded hosts."""
 
-    def answer(self, request: h11.Request, scheme: str, port: int) -> list[h11.Event]:
+    def answer(self, asked: Asked, scheme: str, port: int) -> Answer:
         """Returns the recorded response to a request, or 404 if none was recorded."""
-        method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
-        given = [value.decode("latin-1") for name, value in request.headers if name == b"host"]
-        host = "".join(given).rpartition("@")[2].partition(":")[0].rstrip(".").lower()
+        host = asked.host.rpartition("@")[2].partition(":")[0].rstrip(".").lower()
         origin = Origin(scheme, host, port)
-        found = self.site.answer(method, origin, target)
+        found = self.site.answer(asked.method, origin, asked.target)
         if found is not None:
             self.answered += 1
-            return _response(found)
-        self.unmatched[f"{method} {origin}{target}"] += 1
-        fields = [("Content-Type", "text/plain"), ("Content-Length", str(len(UNKNOWN)))]
-        return [
-            h11.Response(status_code=404, headers=fields, reason=b"Not Found"),
-            *([] if method == "HEAD" else [h11.Data(data=UNKNOWN)]),
-            h11.EndOfMessage(),
-        ]
+            return _answer(found)
+        self.unmatched[f"{asked.method} {origin}{asked.target}"] += 1
+        fields = [(b"Content-Type", b"text/plain"), (b"Content-Length", str(len(UNKNOWN)).encode())]
+        return Answer(404, b"Not Found", fields, None if asked.method == "HEAD" else UNKNOWN)
 
     def resolve(self, question: Message) -> Message:
         """Answers a DNS query. A recorded host has only an IPv4 address; other hosts do not exist."""
@@ -133,12 +127,7 @@ async def _listen(servers: Servers, replayer: Replayer, authority: Authority, or
     """Starts the server of an origin."""
 
     async def serve(connection: Connection) -> None:
-        while isinstance(request := await connection.receive(), h11.Request):
-            while isinstance(await connection.receive(), h11.Data):
-                pass
-            await connection.send(*replayer.answer(request, origin.scheme, origin.port))
-            if not connection.goes_on():
-                return
+        await http.serve(connection, lambda asked: replayer.answer(asked, origin.scheme, origin.port))
 
     context = authority.context(origin.host) if origin.scheme == "https" else None
     try:
@@ -170,19 +159,17 @@ class _Resolver(asyncio.DatagramProtocol):
             self._transport.sendto(answer.to_wire(), addr)
 
 
-def _response(exchange: Exchange) -> list[h11.Event]:
-    """Returns the recorded response of an exchange as HTTP/1.1 over a persistent connection."""
+def _answer(exchange: Exchange) -> Answer:
+    """Returns the recorded response of an exchange, for a persistent connection."""
     recorded = exchange.response
     has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY
     sent = [(name.encode("latin-1"), value.strip().encode("latin-1")) for name, value in recorded.headers]
     fields = end_to_end(sent, ELSEWHERE, *(["content-length"] if has_body else []))
     if has_body:
         fields.append((b"Content-Length", str(len(recorded.body)).encode()))
-    return [
-        h11.Response(status_code=recorded.status, headers=fields, reason=recorded.reason.encode("latin-1")),
-        *([h11.Data(data=recorded.body)] if has_body else []),
-        h11.EndOfMessage(),
-    ]
+    return Answer(
+        recorded.status, recorded.reason.encode("latin-1"), fields, recorded.body if has_body else None
+    )
 
 
 def _times(count: int) -> str:
