@@ -567,5 +567,6 @@ def test_what_this_needs_is_an_extra() -> None:
         "cryptography",
         "dns",
         "h11",
+        "h2",
         "pyroute2",
     }

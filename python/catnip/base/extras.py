@@ -11,6 +11,7 @@ EXTRAS = {
     "dns": "replay",
     "distributed": "dask",
     "h11": "replay",
+    "h2": "replay",
     "jinja2": "report",
     "matplotlib": "plot",
     "pyarrow": "parquet",

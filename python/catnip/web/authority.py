@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from catnip.web.site import HTTP1
+
 TRUSTED = ("CATNIP_CA", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 """Environment variables with the file of trusted certificate authorities: ours, and those of OpenSSL, curl,
 Python's requests and Node.js."""
 VALID = timedelta(days=90)
 """Time for which certificates are valid, from a day before they are made."""
-SPOKEN = "http/1.1"
-"""Protocol that TLS negotiates (ALPN)."""
 
 
 class Authority:
@@ -33,7 +33,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         # One key for all hosts saves time, and no client looks at it.
         self._host_key = ec.generate_private_key(ec.SECP256R1())
-        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._contexts: dict[tuple[str, str], ssl.SSLContext] = {}
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "CATNIP, one recording or replay")])
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         self._certificate = (
@@ -69,16 +69,19 @@ class Authority:
         """Returns the environment variables with which a command trusts the authority."""
         return {**dict.fromkeys(TRUSTED, str(self.file)), "CATNIP_CA_PIN": self.pin}
 
-    def context(self, host: str) -> ssl.SSLContext:
-        """Returns the TLS context of a server with this name or IP address."""
-        if host not in self._contexts:
+    def context(self, host: str, protocol: str = HTTP1) -> ssl.SSLContext:
+        """Returns the TLS context of a server with this name or IP address.
+
+        Clients choose `protocol`, or HTTP/1.1 if they lack it.
+        """
+        if (host, protocol) not in self._contexts:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.set_alpn_protocols([SPOKEN])
+            context.set_alpn_protocols(list(dict.fromkeys([protocol, HTTP1])))
             chain = [self._certify(host), self._certificate]
             key = self._host_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
             _load(context, b"".join([key, *(one.public_bytes(Encoding.PEM) for one in chain)]))
-            self._contexts[host] = context
-        return self._contexts[host]
+            self._contexts[host, protocol] = context
+        return self._contexts[host, protocol]
 
     def _certify(self, host: str) -> x509.Certificate:
         # No common name: its 64 characters are too few for some hosts, and clients look at the other names.

@@ -116,6 +116,12 @@ class Connection:
         self._http = h11.Connection(role, max_incomplete_event_size=MAX_HEADERS)
 
     @property
+    def protocol(self) -> str | None:
+        """Protocol that TLS has negotiated (ALPN); None without TLS, or if the client did not ask for one."""
+        tls: ssl.SSLObject | None = self.writer.get_extra_info("ssl_object")
+        return None if tls is None else tls.selected_alpn_protocol()
+
+    @property
     def trailing(self) -> bytes:
         """Bytes that the peer has sent after a message with which the connection leaves HTTP."""
         return self._http.trailing_data[0]

@@ -16,10 +16,10 @@ import certifi
 import h11
 
 from catnip._core import InputError
-from catnip.web.authority import SPOKEN, Authority
+from catnip.web.authority import Authority
 from catnip.web.http import CHUNK, Broken, Connection, Servers, end_to_end
 from catnip.web.recorder import MAX_BODY, SECRETS, TOO_LARGE, Recorder, listed
-from catnip.web.site import PORTS, Request, Response
+from catnip.web.site import HTTP1, PORTS, Request, Response
 
 CONDITIONS = {"if-modified-since", "if-none-match"}
 """Headers of conditional requests: objects in a client's cache would be missing from the recording."""
@@ -68,7 +68,7 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
         verified = ssl.create_default_context(cafile=trusted or certifi.where())
     except OSError as error:
         raise InputError(f"$SSL_CERT_FILE: {trusted}: {error.strerror or error}") from error
-    verified.set_alpn_protocols([SPOKEN])
+    verified.set_alpn_protocols([HTTP1])
     # From Python 3.13 on, the default refuses authorities that browsers accept.
     verified.verify_flags &= ~ssl.VERIFY_X509_STRICT
     login = f"catnip:{secrets.token_urlsafe(24)}"

@@ -25,6 +25,8 @@ INDEX = "site.jsonl"
 BODIES = "bodies"
 FORMAT = 1
 PORTS = {"http": 80, "https": 443}
+HTTP1, HTTP2 = "http/1.1", "h2"
+"""Protocols of servers, by the names with which TLS negotiates them (ALPN)."""
 LONGEST = 1 << 30
 """Length of the longest file of a site that is read, bytes."""
 
