@@ -21,6 +21,8 @@ WWW, STATIC, API = "www.example.org", "static.example.org", "api.example.org"
 ADDRESSES = {WWW: "203.0.113.1", STATIC: "203.0.113.2", API: "203.0.113.3"}
 PORTS = {WWW: [80, 443], STATIC: [443], API: [8443]}
 PLAIN = {80}
+PREFERS_HTTP2 = STATIC
+"""Host that chooses HTTP/2 of a client that offers both; the handler speaks only HTTP/1.1."""
 IMAGES = 6
 GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
 HTML = f"""<!doctype html><link rel="icon" href="data:,"><title>A site</title>
@@ -109,8 +111,8 @@ class Handler(BaseHTTPRequestHandler):
         """Suppresses the log of requests on stderr."""
 
 
-def certificates(folder: Path) -> ssl.SSLContext:
-    """Creates a certificate authority and one certificate for all hosts; returns the TLS context."""
+def certificates(folder: Path) -> None:
+    """Creates a certificate authority and one certificate for all hosts."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
@@ -122,21 +124,27 @@ def certificates(folder: Path) -> ssl.SSLContext:
     names = ",".join(f"DNS:{name}" for name in ADDRESSES)
     signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-addext", f"subjectAltName={names}"]
     openssl("req", "-x509", *new, *signed, "-subj", f"/CN={WWW}", "-keyout", "site.key", "-out", "site.pem")
+
+
+def context_of(name: str, folder: Path) -> ssl.SSLContext:
+    """Returns the TLS context of a host."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "site.pem", folder / "site.key")
+    if name == PREFERS_HTTP2:
+        context.set_alpn_protocols(["h2", "http/1.1"])
     return context
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[None]:
-    context = certificates(folder)
+    certificates(folder)
     servers = []
     for name, address in ADDRESSES.items():
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
         for port in PORTS[name]:
             server = ThreadingHTTPServer((address, port), Handler)
             if port not in PLAIN:
-                server.socket = context.wrap_socket(
+                server.socket = context_of(name, folder).wrap_socket(
                     server.socket, server_side=True, do_handshake_on_connect=False
                 )
             threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -56,6 +56,7 @@ def missing(*names: str) -> str | None:
 REASON = missing()
 NO_BROWSER = missing("chromium")
 NO_TCPDUMP = missing("tcpdump")
+NO_NGHTTP = missing("nghttp")
 pytestmark = pytest.mark.skipif(REASON is not None, reason=f"nothing to replay: {REASON}")
 with_browser = pytest.mark.skipif(NO_BROWSER is not None, reason=f"no browser: {NO_BROWSER}")
 
@@ -115,6 +116,13 @@ def test_what_came_is_what_is_kept_and_told(recording: Recording) -> None:
         f"https://{API}:8443",
     ]
     assert printed["exchanges"] == len(recorded.exchanges) == 10
+    protocols = {
+        f"https://{WWW}": "http/1.1",
+        f"https://{STATIC}": "h2",
+        f"https://{API}:8443": "http/1.1",
+    }
+    assert printed["protocols"] == protocols
+    assert {str(origin): protocol for origin, protocol in recorded.protocols.items()} == protocols
     assert printed["bytes"] == sum(len(one.response.body) for one in recorded.exchanges)
     assert (printed["not_recorded"], recording.err) == ([], "")
     by_request = {(one.request.method, one.request.url): one for one in recorded.exchanges}
@@ -268,9 +276,14 @@ def test_replayed_bytes_are_the_recorded_ones(recording: Recording, tmp_path: Pa
 
 
 def expected(file: Path) -> bytes:
-    """Returns the contents of a fetched file, without the proxy's header that curl writes first to `head`."""
+    """Returns the contents of a fetched file; `head` without the proxy's, and as HTTP/2 has it."""
     text = file.read_bytes()
-    return text.partition(b"\r\n\r\n")[2] if file.name == "head" else text
+    if file.name != "head":
+        return text
+    begin, *lines = text.partition(b"\r\n\r\n")[2].split(b"\r\n")
+    assert begin == b"HTTP/1.1 200 OK"
+    fields = (line.partition(b":") for line in lines)
+    return b"\r\n".join([b"HTTP/2 200 ", *(name.lower() + b + rest for name, b, rest in fields)])
 
 
 def test_headers_are_the_recorded_ones_but_for_those_about_the_connection(
@@ -332,6 +345,88 @@ def test_names_and_bytes_cross_the_link(recording: Recording, tmp_path: Path) ->
     assert re.search(r"198\.18\.0\.1\.53 > .* A 198\.18\.0\.3", captured)
     sent = re.findall(r"198\.18\.0\.3\.443 > .* length (\d+)", captured)
     assert sum(map(int, sent)) > len(CSS)
+
+
+@pytest.mark.parametrize(
+    ("version", "spoken"), [("recorded", "1.1 2 1.1"), ("2", "2 2 1.1"), ("1.1", "1.1 1.1 1.1")]
+)
+def test_servers_speak_the_recorded_version_of_http_or_the_one_that_is_asked_for(
+    recording: Recording, version: str, spoken: str
+) -> None:
+    urls = [f"https://{WWW}/", f"https://{STATIC}/style.css", f"http://{WWW}/"]
+    fetches = " ".join(f"curl -sS -o /dev/null -w '%{{http_version}} ' {url};" for url in urls)
+    ended = replay(recording.folder, fetches, "--http", version)
+    assert ended.stdout.split() == spoken.split(), ended.stderr
+
+
+def test_a_site_that_was_recorded_without_protocols_is_replayed_by_http_1(
+    recording: Recording, tmp_path: Path
+) -> None:
+    shutil.copytree(recording.folder, tmp_path / "site")
+    index = tmp_path / "site" / site.INDEX
+    first, rest = index.read_text().split("\n", 1)
+    old = {key: value for key, value in json.loads(first).items() if key != "protocols"}
+    index.write_text(f"{json.dumps(old)}\n{rest}")
+    script = f"curl -sS -o /dev/null -w '%{{http_version}}' https://{STATIC}/style.css"
+    assert replay(tmp_path / "site", script).stdout == "1.1"
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_a_message_is_the_same_by_every_version_of_http(
+    recording: Recording, tmp_path: Path, version: str
+) -> None:
+    upload = tmp_path / "upload"
+    upload.write_bytes(bytes(3_000_000))
+    script = (
+        f"set -e; curl -sS -i https://{WWW}/ -o page; curl -sS -I https://{STATIC}/style.css -o head; "
+        f"curl -sS -i https://{API}:8443/nothing -o nothing; curl -sS https://{WWW}/none -o none; "
+        f"curl -sS --data-binary @upload https://{API}:8443/form -o form"
+    )
+    ended = replay(recording.folder, script, "--http", version, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    head, _, body = (tmp_path / "page").read_bytes().partition(b"\r\n\r\n")
+    recorded = site.read(recording.folder).exchanges[0].response
+    assert head.startswith(f"HTTP/{version} 200".encode()) and body == recorded.body
+    names = [line.partition(b":")[0].lower().decode() for line in head.splitlines()[1:]]
+    assert names == ["server", "date", "content-type", "content-encoding", "set-cookie", "content-length"]
+    assert f"content-length: {len(CSS)}" in (tmp_path / "head").read_text().lower()
+    assert (tmp_path / "nothing").read_text().startswith(f"HTTP/{version} 204")
+    assert (tmp_path / "none").read_text() == "not recorded\n"
+    assert (tmp_path / "form").read_text() == "got x=1"
+
+
+@pytest.mark.skipif(NO_NGHTTP is not None, reason=f"no nghttp: {NO_NGHTTP}")
+def test_nghttp_takes_what_the_servers_send_for_http_2(recording: Recording) -> None:
+    urls = " ".join(f"'https://{STATIC}/image.gif?number={n}&size=large'" for n in range(3))
+    ended = replay(recording.folder, f"nghttp -nv https://{STATIC}/style.css {urls}", "--delay", "5ms")
+    assert ended.returncode == 0, ended.stderr
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout)
+    assert "The negotiated protocol: h2" in shown
+    data = re.findall(r"recv DATA frame <length=(\d+), flags=0x\d+, stream_id=(\d+)>", shown)
+    sizes = {stream: sum(int(size) for size, of in data if of == stream) for _, stream in data}
+    assert sorted(sizes.values()) == sorted([len(CSS), *(len(origins.image(n)) for n in range(3))])
+    # Of equal urgency, a response begins when the one before has ended.
+    streams = [int(stream) for _, stream in data]
+    assert streams == sorted(streams)
+
+
+@with_browser
+def test_a_browser_loads_a_page_by_both_versions_of_http(page: Recording, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    chromium = (
+        "chromium --headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage "
+        f"--ignore-certificate-errors-spki-list=$CATNIP_CA_PIN --user-data-dir={tmp_path}/profile "
+        f"--log-net-log={log} --virtual-time-budget=5000 --dump-dom https://{WWW}/ >/dev/null 2>&1"
+    )
+    ended = run([*CATNIP, "replay", str(page.folder), "--json", *LINK, "--", "sh", "-c", chromium])
+    assert ended.returncode == 0, ended.stderr
+    logged = log.read_text()
+    asked = re.findall(r'":method: GET",\s*":authority: ([^"]+)"[^]]*":path: ([^"]+)"', logged)
+    assert {host for host, _ in asked} == {STATIC}
+    assert len({path for _, path in asked}) == 1 + IMAGES
+    printed = json.loads(ended.stdout)["replay"]
+    # A browser that does not know a host yet opens more connections than it uses.
+    assert printed["connections"].keys() == {"h2", "http/1.1"} and printed["unmatched"] == {}
 
 
 def test_what_was_not_recorded_is_not_there_and_told(recording: Recording) -> None:

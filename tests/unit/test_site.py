@@ -31,20 +31,20 @@ IMAGE = fetched("http://img.example.org:8080/a.gif?x=1", BINARY)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Writes a site of two responses and returns its folder."""
-    site.write(tmp_path / "site", [PAGE, IMAGE])
+    site.write(tmp_path / "site", [PAGE, IMAGE], {PAGE.origin: site.HTTP2})
     return tmp_path / "site"
 
 
 def test_a_site_is_read_as_it_was_written(folder: Path) -> None:
     read = site.read(folder)
-    assert read.exchanges == [PAGE, IMAGE]
+    assert (read.exchanges, read.protocols) == ([PAGE, IMAGE], {WWW: site.HTTP2})
     assert [str(origin) for origin in read.origins] == [
         "https://www.example.org",
         "http://img.example.org:8080",
     ]
     assert read.documents == ["https://www.example.org/"]
     rewritten = folder.parent / "again"
-    site.write(rewritten, read.exchanges)
+    site.write(rewritten, read.exchanges, read.protocols)
     assert contents(rewritten) == contents(folder)
 
 
@@ -148,6 +148,10 @@ def change(folder: Path, place: int, key: str, value: Any) -> None:
     ("place", "key", "value", "message"),
     [
         (0, "catnip_site", 2, "line 1: catnip_site: 2: expected 1"),
+        (0, "protocols", ["h2"], 'line 1: protocols: ["h2"]: expected an object'),
+        (0, "protocols", {"https://[::1]": "h2"}, "'https://[::1]': an IPv6 address"),
+        (0, "protocols", {"https://a.test": "h3"}, "'https://a.test': expected http/1.1 or h2"),
+        (0, "protocols", {"https://a.test": []}, "'https://a.test': expected http/1.1 or h2"),
         (1, "method", "GET /", 'line 2: method: "GET /": not the name of a method'),
         (1, "method", None, "line 2: method: null: expected a text"),
         (1, "url", "https://../etc/passwd", 'line 2: url: "https://../etc/passwd": not the name of a host'),
@@ -230,6 +234,7 @@ def refused(catnip: Run, folder: Path, *messages: str) -> None:
         (["replay", "SITE", "--rate", "5Mbit", "--"], "COMMAND: missing"),
         (["replay", "SITE", "--nat", "--", "true"], "--nat: cannot be used with a replay"),
         (["replay", "SITE", "--resolver=8.8.8.8", "--", "true"], "--resolver=8.8.8.8: cannot be used"),
+        (["replay", "SITE", "--http", "3", "--", "true"], "--http: '3' is not one of 'recorded', '1.1', '2'"),
         (["replay", "--", "true"], "Missing argument 'SITE'"),
         (["pages", "SITE"], "Missing option '--link'"),
         (["pages", "SITE", "--link", "--rate 5Mbit"], "--link: --rate 5Mbit: expected NAME: OPTIONS"),

@@ -39,6 +39,8 @@ NOT_OF_REPLAY = {"--nat", "--resolver"}
 PROXY = ("certifi", "cryptography", "h11")
 """Libraries of the recording proxy."""
 VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
+VERSIONS = {"recorded": None, "1.1": site.HTTP1, "2": site.HTTP2}
+"""Protocols by the values of --http."""
 MAX_NOTES = 10
 """Largest number of lines that `_print_notes` prints without --verbose."""
 WITHOUT_SANDBOX = f"{NO_SANDBOX}: pages ran in the browser without its sandbox"
@@ -63,6 +65,14 @@ folder_argument = click.argument("folder", metavar="SITE", type=click.Path(path_
 inside_option = click.option("--inside", is_flag=True, hidden=True)
 sandbox_option = click.option(
     NO_SANDBOX, is_flag=True, help="Run pages in the browser without its sandbox, for kernels that forbid it."
+)
+http_option = click.option(
+    "--http",
+    type=click.Choice(list(VERSIONS)),
+    default="recorded",
+    show_default=True,
+    help="Version of HTTP that the servers offer over TLS: the one that was recorded for each origin, or one "
+    "for all.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
@@ -119,7 +129,7 @@ def record(
         site.check_folder(folder, overwrite)
         code, recorder = asyncio.run(_recorded(command, port, as_json))
         if recorder.exchanges:
-            site.write(folder, recorder.exchanges)
+            site.write(folder, recorder.exchanges, recorder.site.protocols)
     if not any(folder.iterdir()):
         folder.rmdir()
     _print_notes([f"not recorded: {lost}" for lost in recorder.lost])
@@ -136,11 +146,14 @@ def record(
 )
 @folder_argument
 @click.argument("link", nargs=-1, type=click.UNPROCESSED, metavar="LINK")
+@http_option
 @json_option
 @inside_option
 @voice
 @click.pass_context
-def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: bool, inside: bool) -> None:
+def replay(
+    context: click.Context, folder: Path, link: Sequence[str], http: str, as_json: bool, inside: bool
+) -> None:
     """Run a command behind an emulated link to the servers of a recorded SITE.
 
     Each recorded host has an address of its own, and a DNS server resolves their names. The command reaches
@@ -159,7 +172,8 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     for option in link:
         if option.partition("=")[0] in NOT_OF_REPLAY:
             raise click.UsageError(f"{option}: cannot be used with a replay")
-    code = asyncio.run(_replayed(_begun(context, "replay", folder, inside), folder, link, command, as_json))
+    loaded = _begun(context, "replay", folder, inside)
+    code = asyncio.run(_replayed(loaded, folder, link, command, VERSIONS[http], as_json))
     if code:
         raise click.exceptions.Exit(code)
 
@@ -198,6 +212,7 @@ def replay(context: click.Context, folder: Path, link: Sequence[str], as_json: b
     metavar="SECONDS",
     help="Time limit of a page load.",
 )
+@http_option
 @sandbox_option
 @inside_option
 @common
@@ -209,6 +224,7 @@ def pages(
     links: Sequence[str],
     runs: int,
     longest_s: float,
+    http: str,
     no_sandbox: bool,
     inside: bool,
     seed: int,
@@ -234,7 +250,7 @@ def pages(
     seeds = range(seed, seed + runs)
     try:
         visits, replay = asyncio.run(
-            _visited(loaded, chosen, parsed, seeds, longest_s, not no_sandbox, as_json)
+            _visited(loaded, chosen, parsed, seeds, longest_s, VERSIONS[http], not no_sandbox, as_json)
         )
     except commands.Ended as ended:
         raise click.exceptions.Exit(ended.code) from None
@@ -292,7 +308,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
     """Reads a site and returns it; restarts this command in a network namespace unless `inside` is set."""
     loaded = site.read(folder)
     note(f"read {folder}")
-    extras.need(name, "cryptography", "dns", "h11", "pyroute2")
+    extras.need(name, "cryptography", "dns", "h11", "h2", "pyroute2")
     if not inside:
         from catnip.web import network  # noqa: PLC0415 -- needs an optional library
 
@@ -305,7 +321,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
 
 
 @asynccontextmanager
-async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
+async def _served(loaded: Site, protocol: str | None) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
     """Runs the servers of a site in this network namespace during the block.
 
     Yields the replayer, and the means to run commands behind links to the servers.
@@ -317,17 +333,22 @@ async def _served(loaded: Site) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
         # The caller's proxy cannot be reached from this namespace.
         del os.environ[name]
     network.hide_names()
-    replayer = Replayer(loaded)
+    replayer = Replayer(loaded, protocol)
     await network.have([RESOLVER, *replayer.addresses.values()])
     async with replaying(replayer) as authority:
         yield replayer, LinkRunner(program(), RESOLVER, authority.environment())
 
 
 async def _replayed(
-    loaded: Site, folder: Path, link: Sequence[str], command: Sequence[str], as_json: bool
+    loaded: Site,
+    folder: Path,
+    link: Sequence[str],
+    command: Sequence[str],
+    protocol: str | None,
+    as_json: bool,
 ) -> int:
     options = [*link, *(["--json"] if as_json else []), *VERBOSITY_OPTIONS[loudness()]]
-    async with _served(loaded) as (replayer, runner):
+    async with _served(loaded, protocol) as (replayer, runner):
         code, out, _ = await commands.run(
             runner.command(options, command), runner.environment, stdout=PIPE if as_json else None
         )
@@ -344,11 +365,12 @@ async def _visited(
     links: Sequence[NamedLink],
     seeds: Sequence[int],
     longest_s: float,
+    protocol: str | None,
     has_sandbox: bool,
     quiet: bool,
 ) -> tuple[list[Visit], dict[str, Any]]:
     visits: list[Visit] = []
-    async with _served(loaded) as (replayer, runner):
+    async with _served(loaded, protocol) as (replayer, runner):
         with Progress(quiet) as progress:
             report = progress.task("page loads")
             async for visit in loads.visits(
@@ -414,7 +436,7 @@ def _red_reason(visit: Visit) -> str:
 
 def _report_recorded(folder: Path, recorder: "Recorder", has_sandbox: bool | None, as_json: bool) -> None:
     """Reports what was recorded, and if a browser had its sandbox; None without a browser of ours."""
-    recorded = Site(recorder.exchanges)
+    recorded = recorder.site
     count = len(recorded.exchanges)
     size = sum(len(one.response.body) for one in recorded.exchanges)
     if as_json:
@@ -425,6 +447,7 @@ def _report_recorded(folder: Path, recorder: "Recorder", has_sandbox: bool | Non
                 "exchanges": count,
                 "bytes": size,
                 "origins": [str(origin) for origin in recorded.origins],
+                "protocols": {str(origin): protocol for origin, protocol in recorded.protocols.items()},
                 "documents": recorded.documents,
                 "not_recorded": recorder.lost,
                 **({} if has_sandbox is None else {"sandbox": has_sandbox}),

@@ -7,7 +7,7 @@ import os
 import secrets
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -16,15 +16,18 @@ import certifi
 import h11
 
 from catnip._core import InputError
+from catnip.base.verbosity import note
 from catnip.web.authority import Authority
 from catnip.web.http import CHUNK, Broken, Connection, Servers, end_to_end
 from catnip.web.recorder import MAX_BODY, SECRETS, TOO_LARGE, Recorder, listed
-from catnip.web.site import HTTP1, PORTS, Request, Response
+from catnip.web.site import HTTP1, HTTP2, PORTS, Origin, Request, Response
 
 CONDITIONS = {"if-modified-since", "if-none-match"}
 """Headers of conditional requests: objects in a client's cache would be missing from the recording."""
 LONGEST_CONNECT_S = 30
 """Time after which a server that does not answer counts as unreachable."""
+LONGEST_OFFER_S = 5
+"""Time after which a server that does not choose a protocol at the end of a recording is not waited for."""
 LONGEST_UNKNOWN_S = 10
 """Time within which a client must send its first request, which has the password."""
 MOST_UNKNOWN = 32
@@ -64,13 +67,8 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
     The proxy verifies servers by the certificate authorities of the file `trusted`, otherwise by those of
     Mozilla. Raises InputError if the file cannot be read or the port is not free.
     """
-    try:
-        verified = ssl.create_default_context(cafile=trusted or certifi.where())
-    except OSError as error:
-        raise InputError(f"$SSL_CERT_FILE: {trusted}: {error.strerror or error}") from error
-    verified.set_alpn_protocols([HTTP1])
-    # From Python 3.13 on, the default refuses authorities that browsers accept.
-    verified.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    verified = _verified(trusted, HTTP1)
+    offers = _Offers(recorder, _verified(trusted, HTTP2, HTTP1))
     login = f"catnip:{secrets.token_urlsafe(24)}"
     unknown: dict[Connection, None] = {}
     with Authority() as authority:
@@ -80,7 +78,7 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
                 next(iter(unknown)).close()
             unknown[connection] = None
             try:
-                await _Client(recorder, authority, verified, login, connection, unknown).serve()
+                await _Client(recorder, authority, verified, offers, login, connection, unknown).serve()
             finally:
                 unknown.pop(connection, None)
 
@@ -91,6 +89,56 @@ async def recording(recorder: Recorder, port: int, trusted: str | None) -> Async
                 reason = os.strerror(error.errno).lower() if error.errno else str(error)
                 raise InputError(f"--port: 127.0.0.1:{port}: {reason}") from error
             yield Proxy(address, login, authority)
+            await offers.finish()
+
+
+def _verified(trusted: str | None, *protocols: str) -> ssl.SSLContext:
+    """Returns the TLS context of a client that offers these protocols. Raises InputError."""
+    try:
+        context = ssl.create_default_context(cafile=trusted or certifi.where())
+    except OSError as error:
+        raise InputError(f"$SSL_CERT_FILE: {trusted}: {error.strerror or error}") from error
+    context.set_alpn_protocols(protocols)
+    # From Python 3.13 on, the default refuses authorities that browsers accept.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+class _Offers:
+    """Protocols that servers choose, found out by a handshake of its own with each of them.
+
+    The proxy itself speaks only HTTP/1.1.
+    """
+
+    def __init__(self, recorder: Recorder, context: ssl.SSLContext) -> None:
+        self._recorder, self._context = recorder, context
+        self._asked: dict[_Server, asyncio.Task[None]] = {}
+
+    def ask(self, server: _Server, address: str) -> None:
+        """Finds out the protocol of a server at this IP address, unless that has begun before."""
+        if server not in self._asked:
+            self._asked[server] = asyncio.create_task(self._ask(server, address))
+
+    async def finish(self) -> None:
+        """Waits for the servers that have been asked, but not for long."""
+        if self._asked:
+            _, pending = await asyncio.wait(self._asked.values(), timeout=LONGEST_OFFER_S)
+            for task in pending:
+                task.cancel()
+
+    async def _ask(self, server: _Server, address: str) -> None:
+        try:
+            _, writer = await asyncio.open_connection(
+                address, server.port, ssl=self._context, server_hostname=server.host
+            )
+        except OSError as error:
+            note(f"{server.url('')}: HTTP/2 is not offered to it: {_why(error)}")
+            return
+        chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        self._recorder.protocols[Origin("https", server.host, server.port)] = chosen or HTTP1
+        with suppress(OSError):
+            writer.close()
+            await writer.wait_closed()
 
 
 class _Client:
@@ -101,11 +149,13 @@ class _Client:
         recorder: Recorder,
         authority: Authority,
         verified: ssl.SSLContext,
+        offers: _Offers,
         login: str,
         connection: Connection,
         unknown: dict[Connection, None],
     ) -> None:
         self._recorder, self._authority, self._verified = recorder, authority, verified
+        self._offers = offers
         self._password = b"Basic " + base64.b64encode(login.encode())
         self._here = connection
         self._unknown = unknown
@@ -216,6 +266,8 @@ class _Client:
                 server.host, server.port, ssl=self._verified if is_secure else None, happy_eyeballs_delay=0.25
             )
         connection = Connection(reader, writer, h11.CLIENT)
+        if is_secure:
+            self._offers.ask(server, writer.get_extra_info("peername")[0])
         self._there = server, connection
         return connection, False
 

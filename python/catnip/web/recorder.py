@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import count
 
-from catnip.web.site import Exchange, Headers, Request, Response, origin_of
+from catnip.web.site import Exchange, Headers, Origin, Request, Response, Site, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
 """Headers of requests that identify the user; they are not recorded, because a replay does not need them."""
@@ -24,6 +24,8 @@ class Recorder:
         self._numbers = count()
         self._begun: dict[int, Exchange] = {}
         self._lost: dict[int, str] = {}
+        self.protocols: dict[Origin, str] = {}
+        """Protocols that servers choose if they are offered all of ours."""
         self._held_bytes = 0
         """Size of the messages in memory: those of complete exchanges, and what is there of the others."""
         self._held_of: dict[int, int] = {}
@@ -33,6 +35,13 @@ class Recorder:
     def exchanges(self) -> list[Exchange]:
         """Complete exchanges, in the order of their requests."""
         return [exchange for _, exchange in sorted(self._begun.items())]
+
+    @property
+    def site(self) -> Site:
+        """Complete exchanges, with the protocols of their servers as far as these are known."""
+        found = Site(self.exchanges)
+        known = [origin for origin in found.origins if origin in self.protocols]
+        return Site(found.exchanges, {origin: self.protocols[origin] for origin in known})
 
     @property
     def lost(self) -> list[str]:

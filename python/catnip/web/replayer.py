@@ -18,10 +18,10 @@ from dns.rrset import from_text
 
 from catnip._core import InputError
 from catnip.base.verbosity import note
-from catnip.web import http
+from catnip.web import http, http2
 from catnip.web.authority import Authority
 from catnip.web.http import Answer, Asked, Connection, Servers, end_to_end
-from catnip.web.site import Exchange, Origin, Site
+from catnip.web.site import HTTP1, HTTP2, Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
 """Addresses of replayed hosts: the range for measurements of networks (RFC 2544), unused in the Internet."""
@@ -52,14 +52,26 @@ def addresses(site: Site) -> dict[str, str]:
 class Replayer:
     """Answers to requests and DNS queries from a recorded site, and their counts."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, protocol: str | None = None) -> None:
         self.site = site
+        self._protocol = protocol
         self.addresses = addresses(site)
         self.answered = 0
+        self.connections: Counter[str] = Counter()
+        """Numbers of connections by protocol."""
         self.unmatched: Counter[str] = Counter()
         """Numbers of requests for which no response was recorded, by method and URL."""
         self.unknown: Counter[str] = Counter()
         """Numbers of DNS queries for names that are not those of recorded hosts."""
+
+    def protocol(self, origin: Origin) -> str:
+        """Returns the protocol that the servers of an origin prefer: by default the recorded one.
+
+        HTTP/2 needs TLS.
+        """
+        if origin.scheme == "http":
+            return HTTP1
+        return self._protocol or self.site.protocols.get(origin, HTTP1)
 
     def answer(self, asked: Asked, scheme: str, port: int) -> Answer:
         """Returns the recorded response to a request, or 404 if none was recorded."""
@@ -91,6 +103,7 @@ class Replayer:
         """Returns the counts of requests and queries, for JSON."""
         return {
             "addresses": self.addresses,
+            "connections": dict(self.connections),
             "answered": self.answered,
             "unmatched": dict(self.unmatched),
             "unknown_names": dict(self.unknown),
@@ -127,9 +140,13 @@ async def _listen(servers: Servers, replayer: Replayer, authority: Authority, or
     """Starts the server of an origin."""
 
     async def serve(connection: Connection) -> None:
-        await http.serve(connection, lambda asked: replayer.answer(asked, origin.scheme, origin.port))
+        protocol = connection.protocol or HTTP1
+        replayer.connections[protocol] += 1
+        version = http2 if protocol == HTTP2 else http
+        await version.serve(connection, lambda asked: replayer.answer(asked, origin.scheme, origin.port))
 
-    context = authority.context(origin.host) if origin.scheme == "https" else None
+    is_secure = origin.scheme == "https"
+    context = authority.context(origin.host, replayer.protocol(origin)) if is_secure else None
     try:
         await servers.listen(serve, replayer.addresses[origin.host], origin.port, context)
     except OSError as error:

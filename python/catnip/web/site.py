@@ -12,7 +12,7 @@ import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,8 @@ class Site:
     """Exchanges of a recorded site, in the order of the requests."""
 
     exchanges: Sequence[Exchange]
+    protocols: Mapping[Origin, str] = field(default_factory=dict)
+    """Protocols that servers chose when they were offered all of ours; HTTP/1.1 where nothing is known."""
 
     @cached_property
     def origins(self) -> list[Origin]:
@@ -172,11 +174,13 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         raise InputError(f"SITE: {folder} has a recorded site; choose another folder or use --overwrite")
 
 
-def write(folder: Path, exchanges: Iterable[Exchange]) -> None:
+def write(folder: Path, exchanges: Iterable[Exchange], protocols: Mapping[Origin, str] | None = None) -> None:
     """Writes a recorded site to a folder; replaces a site that is already there."""
     bodies = folder / BODIES
     bodies.mkdir(parents=True, exist_ok=True)
-    lines: list[Json] = [{"catnip_site": FORMAT, "created_by": f"catnip {__version__}"}]
+    spoken = {str(origin): protocol for origin, protocol in (protocols or {}).items()}
+    first = {"catnip_site": FORMAT, "created_by": f"catnip {__version__}", "protocols": spoken}
+    lines: list[Json] = [first]
     stored = set()
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
@@ -210,21 +214,24 @@ def read(folder: Path) -> Site:
     index = folder / INDEX
     if not index.exists():
         raise InputError(f"SITE: {folder} has no {INDEX}: expected a folder written by `catnip record`")
-    exchanges = list(_exchanges(folder, index))
-    if not exchanges:
-        raise InputError(f"{index}: nothing was recorded")
-    return Site(exchanges)
-
-
-def _exchanges(folder: Path, index: Path) -> Iterator[Exchange]:
     try:
-        first, *lines = _contents(index).decode("ascii").splitlines() or [""]
+        lines = _contents(index).decode("ascii").splitlines() or [""]
     except UnicodeDecodeError as error:
         raise InputError(f"{index}: not ASCII at byte {error.start}") from error
-    _Entry(f"{index}: line 1", _parsed(f"{index}: line 1", first)).check_format()
-    for number, line in enumerate(lines, 2):
+    entries = _entries(index, lines)
+    first = next(entries)
+    first.check_format()
+    protocols = first.protocols()
+    exchanges = [entry.exchange(folder / BODIES) for entry in entries]
+    if not exchanges:
+        raise InputError(f"{index}: nothing was recorded")
+    return Site(exchanges, protocols)
+
+
+def _entries(index: Path, lines: Iterable[str]) -> Iterator["_Entry"]:
+    for number, line in enumerate(lines, 1):
         where = f"{index}: line {number}"
-        yield _Entry(where, _parsed(where, line)).exchange(folder / BODIES)
+        yield _Entry(where, _parsed(where, line))
 
 
 def _parsed(where: str, line: str) -> Json:
@@ -260,6 +267,22 @@ class _Entry:
     def check_format(self) -> None:
         if self.values.get("catnip_site") != FORMAT:
             raise self.error("catnip_site", f"expected {FORMAT}, the format of this version of catnip")
+
+    def protocols(self) -> dict[Origin, str]:
+        """Returns the protocols of the origins; none for a site that was recorded without them."""
+        listed = self.values.get("protocols", {})
+        if not isinstance(listed, dict):
+            raise self.error("protocols", "expected an object with the protocol of each origin")
+        found = {}
+        for url, protocol in listed.items():
+            try:
+                origin = origin_of(url)
+            except ValueError as error:
+                raise self.error("protocols", f"{url[:80]!r}: {error}") from error
+            if protocol not in (HTTP1, HTTP2):
+                raise self.error("protocols", f"{url[:80]!r}: expected {HTTP1} or {HTTP2}")
+            found[origin] = protocol
+        return found
 
     def exchange(self, bodies: Path) -> Exchange:
         method, url = self.text("method"), self.text("url")
