@@ -240,6 +240,31 @@ def test_a_window_of_the_connection_holds_all_streams() -> None:
     assert len(served(client).received(3)) == 50000
 
 
+def test_a_server_thinks_about_each_request_on_its_own() -> None:
+    def answer(asked: Asked) -> Answer:
+        return Answer(200, b"OK", [], b"ok", 0.3 if asked.target == "/slow" else 0)
+
+    async def client(one: Client) -> None:
+        one.begin(LARGE)
+        one.ask(1, "/slow")
+        one.ask(3, "/fast")
+        await one.until(StreamEnded, 2)
+
+    assert served(client, answer).order() == [3, 1]
+
+
+def test_a_request_that_is_given_up_while_the_server_thinks_has_no_response() -> None:
+    async def client(one: Client) -> None:
+        one.begin(LARGE)
+        one.ask(1, "/1")
+        one.http.reset_stream(1)
+        one.ask(3, "/3")
+        await one.until(StreamEnded)
+
+    served_one = served(client, lambda asked: Answer(200, b"OK", [], b"ok", 0.05))
+    assert served_one.order() == [3]
+
+
 def test_a_response_that_is_given_up_makes_room_for_the_others() -> None:
     async def client(one: Client) -> None:
         one.begin(0)

@@ -122,6 +122,42 @@ def test_a_server_that_answers_nothing_is_asked_once_and_told() -> None:
     assert recorder.lost[0].endswith("/none: the server has ended the connection")
 
 
+def think_s(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Reader, Writer], Awaitable[None]]) -> float:
+    """Returns the think time that is recorded for a server, as if this machine were behind a link."""
+    monkeypatch.setattr(recorder, "origin_of", lambda url: None)
+
+    async def client(reader: Reader, writer: Writer, known: str) -> None:
+        writer.write(request(known, "/"))
+        assert (await reader.readexactly(len(OK)))[-2:] == b"ok"
+
+    _, kept = through(answer, client)
+    return kept.exchanges[0].think_s
+
+
+async def thinks(_: Reader, writer: Writer) -> None:
+    await asyncio.sleep(0.1)
+    writer.write(OK[:1])
+    await asyncio.sleep(0.1)
+    writer.write(OK[1:])
+
+
+def test_a_think_time_ends_with_the_first_byte_and_has_no_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_s = think_s(monkeypatch, thinks)
+    monkeypatch.setattr(proxy, "_round_trip_s", lambda connection: 0.09)
+    # A round trip on this machine takes no hundredth of that.
+    assert whole_s > 0.099 and think_s(monkeypatch, thinks) < whole_s
+    monkeypatch.setattr(proxy, "_round_trip_s", lambda connection: 100)
+    assert think_s(monkeypatch, thinks) == 0
+
+
+def test_a_think_time_does_not_end_with_an_early_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hints(_: Reader, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        await thinks(_, writer)
+
+    assert think_s(monkeypatch, hints) > 0.099
+
+
 def test_a_body_is_asked_for_where_the_client_waits_for_that() -> None:
     async def echoes(reader: Reader, writer: Writer) -> None:
         body = await reader.readexactly(5)

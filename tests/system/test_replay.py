@@ -137,7 +137,9 @@ def test_what_came_is_what_is_kept_and_told(recording: Recording) -> None:
     assert {one.origin.host: one.address for one in recorded.exchanges} == origins.ADDRESSES
 
 
-def test_two_recordings_of_one_site_differ_in_dates_alone(recording: Recording, tmp_path: Path) -> None:
+def test_two_recordings_of_one_site_differ_in_dates_and_think_times_alone(
+    recording: Recording, tmp_path: Path
+) -> None:
     assert at_origins(tmp_path, *CATNIP, "record", "site", "--", "sh", "-ec", FETCHES).returncode == 0
     bodies, repeated = (
         sorted(path.name for path in (one / "bodies").iterdir())
@@ -145,7 +147,7 @@ def test_two_recordings_of_one_site_differ_in_dates_alone(recording: Recording, 
     )
     assert bodies == repeated
     lines = (
-        [re.sub(r'\["Date", "[^"]*"\]', "", line) for line in (one / site.INDEX).read_text().splitlines()]
+        re.sub(r'\["Date", "[^"]*"\]|"think_s": [0-9.e-]+', "", (one / site.INDEX).read_text())
         for one in (recording.folder, tmp_path / "site")
     )
     assert next(lines) == next(lines)
@@ -369,6 +371,34 @@ def test_a_site_that_was_recorded_without_protocols_is_replayed_by_http_1(
     index.write_text(f"{json.dumps(old)}\n{rest}")
     script = f"curl -sS -o /dev/null -w '%{{http_version}}' https://{STATIC}/style.css"
     assert replay(tmp_path / "site", script).stdout == "1.1"
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+def test_servers_think_as_long_as_the_recorded_ones_unless_they_are_not_to(
+    tmp_path: Path, version: str
+) -> None:
+    urls = [f"https://{WWW}/{n}" for n in range(2)]
+    exchanges = [Exchange(Request("GET", url), Response(200, "OK"), think_s=0.4) for url in urls]
+    site.write(tmp_path / "site", exchanges)
+    script = f"curl -sS -w '%{{time_pretransfer}} %{{time_starttransfer}}\\n' {' '.join(urls)}"
+    for option, total_s in (("--think", 0.8), ("--no-think", 0)):
+        command = [
+            str(tmp_path / "site"),
+            "--json",
+            option,
+            "--http",
+            version,
+            *LINK,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]
+        ended = run([*CATNIP, "replay", *command])
+        assert json.loads(ended.stdout)["replay"]["think_s"] == total_s
+        for line in ended.stderr.splitlines()[:2]:
+            before, after = map(float, line.split())
+            assert after - before > total_s / 2 - 0.001
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])

@@ -20,7 +20,7 @@ def fetched(url: str, body: bytes = b"", method: str = "GET", status: int = 200)
     kind = "image/gif" if ".gif" in url else "text/html; charset=utf-8"
     headers = [("Content-Type", kind), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=\xe9")]
     return Exchange(
-        Request(method, url, [("Accept", "*/*")]), Response(status, "", headers, body), "192.0.2.1"
+        Request(method, url, [("Accept", "*/*")]), Response(status, "", headers, body), "192.0.2.1", 0.25
     )
 
 
@@ -46,6 +46,12 @@ def test_a_site_is_read_as_it_was_written(folder: Path) -> None:
     rewritten = folder.parent / "again"
     site.write(rewritten, read.exchanges, read.protocols)
     assert contents(rewritten) == contents(folder)
+
+
+def test_an_exchange_without_a_think_time_has_none(folder: Path) -> None:
+    index = folder / site.INDEX
+    index.write_text(index.read_text().replace('"think_s": 0.25, ', ""))
+    assert [one.think_s for one in site.read(folder).exchanges] == [0, 0]
 
 
 def test_what_replaces_a_site_leaves_no_bodies_behind_and_touches_nothing_else(folder: Path) -> None:
@@ -156,6 +162,11 @@ def change(folder: Path, place: int, key: str, value: Any) -> None:
         (1, "method", None, "line 2: method: null: expected a text"),
         (1, "url", "https://../etc/passwd", 'line 2: url: "https://../etc/passwd": not the name of a host'),
         (2, "url", 3, "line 3: url: 3: expected a text"),
+        (1, "think_s", "1", 'line 2: think_s: "1": expected a number from 0 to 3600'),
+        (1, "think_s", -1, "line 2: think_s: -1: expected a number"),
+        (1, "think_s", True, "line 2: think_s: true: expected a number"),
+        (1, "think_s", float("nan"), "line 2: think_s: NaN: expected a number"),
+        (1, "think_s", 1e9, "line 2: think_s: 1000000000.0: expected a number"),
         (1, "address", 3, "line 2: address: 3: expected a text or null"),
         (1, "status", "200", 'line 2: status: "200": expected a number from 200 to 999'),
         (1, "status", True, "line 2: status: true: expected a number"),

@@ -19,9 +19,10 @@ from catnip.base.locks import only_writer
 from catnip.base.programs import program
 from catnip.base.progress import Progress
 from catnip.base.verbosity import Loudness, complain, loudness, note, tell
-from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, common, voice
+from catnip.cli.options import NOT_LOADED, NOTHING_FINISHED, RED, SEED_COUNT, Command, common, voice
 from catnip.report import output
 from catnip.web import commands, loads, site
+from catnip.web.behaviour import Behaviour
 from catnip.web.chromium import LONGEST_S, find
 from catnip.web.loads import NO_SANDBOX, LinkRunner, NamedLink, Timed, Visit
 from catnip.web.recorder import Recorder
@@ -66,15 +67,29 @@ inside_option = click.option("--inside", is_flag=True, hidden=True)
 sandbox_option = click.option(
     NO_SANDBOX, is_flag=True, help="Run pages in the browser without its sandbox, for kernels that forbid it."
 )
-http_option = click.option(
-    "--http",
-    type=click.Choice(list(VERSIONS)),
-    default="recorded",
-    show_default=True,
-    help="Version of HTTP that the servers offer over TLS: the one that was recorded for each origin, or one "
-    "for all.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+
+
+def server_options(command: Command) -> Command:
+    """Adds the options of `_behaviour` to a command."""
+    http = click.option(
+        "--http",
+        type=click.Choice(list(VERSIONS)),
+        default="recorded",
+        show_default=True,
+        help="Version of HTTP that servers offer over TLS: the recorded one of each origin, or one for all.",
+    )
+    think = click.option(
+        "--think/--no-think",
+        default=True,
+        show_default=True,
+        help="Wait before each response as long as the recorded server took for it.",
+    )
+    return http(think(command))
+
+
+def _behaviour(http: str, think: bool) -> Behaviour:
+    return Behaviour(VERSIONS[http], think)
 
 
 @click.command(
@@ -146,13 +161,19 @@ def record(
 )
 @folder_argument
 @click.argument("link", nargs=-1, type=click.UNPROCESSED, metavar="LINK")
-@http_option
+@server_options
 @json_option
 @inside_option
 @voice
 @click.pass_context
 def replay(
-    context: click.Context, folder: Path, link: Sequence[str], http: str, as_json: bool, inside: bool
+    context: click.Context,
+    /,
+    folder: Path,
+    link: Sequence[str],
+    as_json: bool,
+    inside: bool,
+    **servers: Any,
 ) -> None:
     """Run a command behind an emulated link to the servers of a recorded SITE.
 
@@ -173,7 +194,7 @@ def replay(
         if option.partition("=")[0] in NOT_OF_REPLAY:
             raise click.UsageError(f"{option}: cannot be used with a replay")
     loaded = _begun(context, "replay", folder, inside)
-    code = asyncio.run(_replayed(loaded, folder, link, command, VERSIONS[http], as_json))
+    code = asyncio.run(_replayed(loaded, folder, link, command, _behaviour(**servers), as_json))
     if code:
         raise click.exceptions.Exit(code)
 
@@ -212,23 +233,24 @@ def replay(
     metavar="SECONDS",
     help="Time limit of a page load.",
 )
-@http_option
+@server_options
 @sandbox_option
 @inside_option
 @common
 @click.pass_context
 def pages(
     context: click.Context,
+    /,
     folder: Path,
     urls: Sequence[str],
     links: Sequence[str],
     runs: int,
     longest_s: float,
-    http: str,
     no_sandbox: bool,
     inside: bool,
     seed: int,
     as_json: bool,
+    **servers: Any,
 ) -> None:
     """Measure the page load times of a recorded SITE in a browser, over several links.
 
@@ -250,7 +272,7 @@ def pages(
     seeds = range(seed, seed + runs)
     try:
         visits, replay = asyncio.run(
-            _visited(loaded, chosen, parsed, seeds, longest_s, VERSIONS[http], not no_sandbox, as_json)
+            _visited(loaded, chosen, parsed, seeds, longest_s, _behaviour(**servers), not no_sandbox, as_json)
         )
     except commands.Ended as ended:
         raise click.exceptions.Exit(ended.code) from None
@@ -321,7 +343,7 @@ def _begun(context: click.Context, name: str, folder: Path, inside: bool) -> Sit
 
 
 @asynccontextmanager
-async def _served(loaded: Site, protocol: str | None) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
+async def _served(loaded: Site, behaviour: Behaviour) -> "AsyncIterator[tuple[Replayer, LinkRunner]]":
     """Runs the servers of a site in this network namespace during the block.
 
     Yields the replayer, and the means to run commands behind links to the servers.
@@ -333,7 +355,7 @@ async def _served(loaded: Site, protocol: str | None) -> "AsyncIterator[tuple[Re
         # The caller's proxy cannot be reached from this namespace.
         del os.environ[name]
     network.hide_names()
-    replayer = Replayer(loaded, protocol)
+    replayer = Replayer(loaded, behaviour)
     await network.have([RESOLVER, *replayer.addresses.values()])
     async with replaying(replayer) as authority:
         yield replayer, LinkRunner(program(), RESOLVER, authority.environment())
@@ -344,11 +366,11 @@ async def _replayed(
     folder: Path,
     link: Sequence[str],
     command: Sequence[str],
-    protocol: str | None,
+    behaviour: Behaviour,
     as_json: bool,
 ) -> int:
     options = [*link, *(["--json"] if as_json else []), *VERBOSITY_OPTIONS[loudness()]]
-    async with _served(loaded, protocol) as (replayer, runner):
+    async with _served(loaded, behaviour) as (replayer, runner):
         code, out, _ = await commands.run(
             runner.command(options, command), runner.environment, stdout=PIPE if as_json else None
         )
@@ -365,12 +387,12 @@ async def _visited(
     links: Sequence[NamedLink],
     seeds: Sequence[int],
     longest_s: float,
-    protocol: str | None,
+    behaviour: Behaviour,
     has_sandbox: bool,
     quiet: bool,
 ) -> tuple[list[Visit], dict[str, Any]]:
     visits: list[Visit] = []
-    async with _served(loaded, protocol) as (replayer, runner):
+    async with _served(loaded, behaviour) as (replayer, runner):
         with Progress(quiet) as progress:
             report = progress.task("page loads")
             async for visit in loads.visits(

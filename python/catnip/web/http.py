@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Answer:
     reason: bytes
     fields: Fields
     body: bytes | None
+    think_s: float = 0.0
+    """Time from the end of the request until the response begins."""
 
 
 class Broken(Exception):
@@ -110,8 +113,8 @@ class Connection:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, role: type[h11.CLIENT | h11.SERVER]
     ) -> None:
         self.reader, self.writer = reader, writer
-        self.has_received = False
-        """True if any byte has been received."""
+        self.began_at: float | None = None
+        """Time of the first byte that has come since this was set to None, s of the monotonic clock."""
         self._role = role
         self._http = h11.Connection(role, max_incomplete_event_size=MAX_HEADERS)
 
@@ -140,7 +143,8 @@ class Connection:
                 data = await self.reader.read(CHUNK)
                 if not data and self._http.their_state is h11.SEND_RESPONSE:
                     raise Broken("the server has ended the connection")
-                self.has_received |= bool(data)
+                if data and self.began_at is None:
+                    self.began_at = time.monotonic()
                 self._http.receive_data(data)
         except (h11.RemoteProtocolError, OSError) as error:
             raise Broken(str(error)) from error
@@ -179,6 +183,7 @@ async def serve(connection: Connection, answer: Callable[[Asked], Answer]) -> No
         host = b"".join(value for name, value in request.headers if name == b"host")
         texts = (text.decode("latin-1") for text in (request.method, host, request.target))
         given = answer(Asked(*texts))
+        await asyncio.sleep(given.think_s)
         await connection.send(
             h11.Response(status_code=given.status, headers=given.fields, reason=given.reason),
             *([] if given.body is None else [h11.Data(data=given.body)]),

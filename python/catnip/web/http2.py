@@ -157,7 +157,8 @@ class _Session:
 
     def _respond(self, stream: int) -> None:
         if asked := self._asked.get(stream):
-            self._start(stream, self._answer(asked))
+            answer = self._answer(asked)
+            asyncio.get_running_loop().call_later(answer.think_s, self._start, stream, answer)
 
     def _start(self, stream: int, answer: Answer) -> None:
         """Makes a response ready, unless the client has given its request up."""

@@ -5,7 +5,10 @@ import base64
 import hmac
 import os
 import secrets
+import socket
 import ssl
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from catnip.base.verbosity import note
 from catnip.web.authority import Authority
 from catnip.web.http import CHUNK, Broken, Connection, Servers, end_to_end
 from catnip.web.recorder import MAX_BODY, SECRETS, TOO_LARGE, Recorder, listed
-from catnip.web.site import HTTP1, HTTP2, PORTS, Origin, Request, Response
+from catnip.web.site import HTTP1, HTTP2, PORTS, Exchange, Origin, Request, Response
 
 CONDITIONS = {"if-modified-since", "if-none-match"}
 """Headers of conditional requests: objects in a client's cache would be missing from the recording."""
@@ -30,6 +33,8 @@ LONGEST_OFFER_S = 5
 """Time after which a server that does not choose a protocol at the end of a recording is not waited for."""
 LONGEST_UNKNOWN_S = 10
 """Time within which a client must send its first request, which has the password."""
+MIN_RTT = slice(148, 152)
+"""Place of the minimal round-trip time, µs, in what Linux tells of a TCP connection (struct tcp_info)."""
 MOST_UNKNOWN = 32
 """Largest number of clients that have not sent the password; if one more connects, the first must go."""
 SWITCHING = HTTPStatus.SWITCHING_PROTOCOLS
@@ -289,7 +294,7 @@ class _Client:
             sent += [(b"Connection", b"Upgrade"), (b"Upgrade", upgrade[0])]
         asked = h11.Request(method=request.method, target=target, headers=sent)
         try:
-            there, begun = await self._exchange(server, asked, body)
+            there, begun, think_s = await self._exchange(server, asked, body)
         except (Broken, OSError, ValueError) as error:
             self._recorder.lose(number, _why(error))
             await self._fail(request, _why(error))
@@ -300,34 +305,41 @@ class _Client:
             await self._here.send(begun)
             await _relay(self._here, there)
             return False
-        return await self._respond(number, of, there, begun)
+        return await self._respond(number, of, there, begun, think_s)
 
     async def _exchange(
         self, server: _Server, request: h11.Request, body: bytes
-    ) -> tuple[Connection, h11.Response | h11.InformationalResponse]:
-        """Sends a request; returns the connection and the begin of the response, or status 101.
+    ) -> tuple[Connection, h11.Response | h11.InformationalResponse, float]:
+        """Sends a request; returns the connection, the begin of the response or status 101, and the time that
+        the server took for it, s.
 
         Raises Broken or OSError.
         """
         while True:
             there, is_used = await self._connected(server)
-            there.has_received = False
+            there.began_at = None
             try:
                 await there.send(request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage())
+                sent_at = began_at = time.monotonic()
                 while isinstance(event := await there.receive(), h11.InformationalResponse):
                     if event.status_code == SWITCHING:
-                        return there, event
+                        return there, event, 0
+                    # The response itself has not begun, unless it has come together with this one.
+                    began_at, there.began_at = there.began_at or began_at, None
                 if isinstance(event, h11.Response):
-                    return there, event
+                    waited_s = (there.began_at or began_at) - sent_at
+                    return there, event, max(waited_s - _round_trip_s(there), 0)
                 raise Broken("no response")
             except Broken:
                 there.close()
                 self._there = None
                 # A server may end an idle connection at any time.
-                if not is_used or there.has_received:
+                if not is_used or there.began_at is not None:
                     raise
 
-    async def _respond(self, number: int, of: Request, there: Connection, begun: h11.Response) -> bool:
+    async def _respond(
+        self, number: int, of: Request, there: Connection, begun: h11.Response, think_s: float
+    ) -> bool:
         """Passes a response on and records it; returns false if it has not arrived whole. Raises Broken."""
         fields = begun.headers.raw_items()
         passed_on = end_to_end(fields)
@@ -355,8 +367,15 @@ class _Client:
         await self._here.send(h11.EndOfMessage())
         received = Response(begun.status_code, begun.reason.decode("latin-1"), listed(fields), bytes(body))
         peer = there.writer.get_extra_info("peername")
-        self._recorder.complete(number, of, received, peer[0] if peer else None)
+        self._recorder.complete(number, Exchange(of, received, peer[0] if peer else None, think_s))
         return True
+
+
+def _round_trip_s(connection: Connection) -> float:
+    """Returns the shortest round-trip time that the kernel has measured on a connection."""
+    own: socket.socket = connection.writer.get_extra_info("socket")
+    info = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, MIN_RTT.stop)
+    return int.from_bytes(info[MIN_RTT], sys.byteorder) / 10**6
 
 
 def _subject(request: h11.Request, tunnel: _Server | None) -> str:

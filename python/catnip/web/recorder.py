@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import count
 
-from catnip.web.site import Exchange, Headers, Origin, Request, Response, Site, origin_of
+from catnip.web.site import Exchange, Headers, Origin, Site, origin_of
 
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
 """Headers of requests that identify the user; they are not recorded, because a replay does not need them."""
@@ -82,8 +82,9 @@ class Recorder:
         """Registers a connection over which no request can be sent."""
         self.lose(self.begin(subject), reason)
 
-    def complete(self, number: int, request: Request, response: Response, address: str | None) -> None:
-        """Registers a complete response from the server with this IP address; its bodies are held."""
+    def complete(self, number: int, exchange: Exchange) -> None:
+        """Registers a complete response, whose bodies are held."""
+        request, response = exchange.request, exchange.response
         try:
             origin_of(request.url)
         except ValueError as why:
@@ -91,7 +92,7 @@ class Recorder:
             return
         fields = [*request.headers, *response.headers]
         if self.hold(number, len(request.url) + sum(len(name) + len(value) for name, value in fields)):
-            self._begun[number] = Exchange(request, response, address)
+            self._begun[number] = exchange
             del self._lost[number], self._held_of[number]
 
 

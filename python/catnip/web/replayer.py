@@ -20,6 +20,7 @@ from catnip._core import InputError
 from catnip.base.verbosity import note
 from catnip.web import http, http2
 from catnip.web.authority import Authority
+from catnip.web.behaviour import Behaviour
 from catnip.web.http import Answer, Asked, Connection, Servers, end_to_end
 from catnip.web.site import HTTP1, HTTP2, Exchange, Origin, Site
 
@@ -52,11 +53,13 @@ def addresses(site: Site) -> dict[str, str]:
 class Replayer:
     """Answers to requests and DNS queries from a recorded site, and their counts."""
 
-    def __init__(self, site: Site, protocol: str | None = None) -> None:
+    def __init__(self, site: Site, behaviour: Behaviour) -> None:
         self.site = site
-        self._protocol = protocol
+        self._behaviour = behaviour
         self.addresses = addresses(site)
         self.answered = 0
+        self.think_s = 0.0
+        """Sum of the think times of all responses."""
         self.connections: Counter[str] = Counter()
         """Numbers of connections by protocol."""
         self.unmatched: Counter[str] = Counter()
@@ -71,7 +74,7 @@ class Replayer:
         """
         if origin.scheme == "http":
             return HTTP1
-        return self._protocol or self.site.protocols.get(origin, HTTP1)
+        return self._behaviour.protocol or self.site.protocols.get(origin, HTTP1)
 
     def answer(self, asked: Asked, scheme: str, port: int) -> Answer:
         """Returns the recorded response to a request, or 404 if none was recorded."""
@@ -80,7 +83,9 @@ class Replayer:
         found = self.site.answer(asked.method, origin, asked.target)
         if found is not None:
             self.answered += 1
-            return _answer(found)
+            think_s = found.think_s if self._behaviour.thinks else 0.0
+            self.think_s += think_s
+            return _answer(found, think_s)
         self.unmatched[f"{asked.method} {origin}{asked.target}"] += 1
         fields = [(b"Content-Type", b"text/plain"), (b"Content-Length", str(len(UNKNOWN)).encode())]
         return Answer(404, b"Not Found", fields, None if asked.method == "HEAD" else UNKNOWN)
@@ -105,6 +110,7 @@ class Replayer:
             "addresses": self.addresses,
             "connections": dict(self.connections),
             "answered": self.answered,
+            "think_s": round(self.think_s, 6),
             "unmatched": dict(self.unmatched),
             "unknown_names": dict(self.unknown),
         }
@@ -176,7 +182,7 @@ class _Resolver(asyncio.DatagramProtocol):
             self._transport.sendto(answer.to_wire(), addr)
 
 
-def _answer(exchange: Exchange) -> Answer:
+def _answer(exchange: Exchange, think_s: float) -> Answer:
     """Returns the recorded response of an exchange, for a persistent connection."""
     recorded = exchange.response
     has_body = exchange.request.method != "HEAD" and recorded.status not in WITHOUT_BODY
@@ -184,9 +190,8 @@ def _answer(exchange: Exchange) -> Answer:
     fields = end_to_end(sent, ELSEWHERE, *(["content-length"] if has_body else []))
     if has_body:
         fields.append((b"Content-Length", str(len(recorded.body)).encode()))
-    return Answer(
-        recorded.status, recorded.reason.encode("latin-1"), fields, recorded.body if has_body else None
-    )
+    body = recorded.body if has_body else None
+    return Answer(recorded.status, recorded.reason.encode("latin-1"), fields, body, think_s)
 
 
 def _times(count: int) -> str:

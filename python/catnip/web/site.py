@@ -27,6 +27,8 @@ FORMAT = 1
 PORTS = {"http": 80, "https": 443}
 HTTP1, HTTP2 = "http/1.1", "h2"
 """Protocols of servers, by the names with which TLS negotiates them (ALPN)."""
+MAX_THINK_S = 3600
+"""Longest think time of a server that is read, s."""
 LONGEST = 1 << 30
 """Length of the longest file of a site that is read, bytes."""
 
@@ -75,11 +77,13 @@ class Response:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Request with its complete response, and the IP address of the server."""
+    """Request with its complete response, the IP address of the server, and its think time."""
 
     request: Request
     response: Response
     address: str | None = None
+    think_s: float = 0.0
+    """Time of the server from the end of the request to the first byte of the response; 0 if unknown."""
 
     @cached_property
     def origin(self) -> Origin:
@@ -194,6 +198,7 @@ def write(folder: Path, exchanges: Iterable[Exchange], protocols: Mapping[Origin
                 "method": request.method,
                 "url": request.url,
                 "address": exchange.address,
+                "think_s": round(exchange.think_s, 6),
                 "status": response.status,
                 "reason": response.reason,
                 "request": {"headers": request.headers, "body": digests[0]},
@@ -302,7 +307,15 @@ class _Entry:
             Request(method, url, request.headers(), request.body(bodies)),
             Response(status, self.text("reason"), response.headers(), response.body(bodies)),
             address,
+            self.think_s(),
         )
+
+    def think_s(self) -> float:
+        """Returns the think time; 0 for an exchange that was recorded without it."""
+        value = self.values.get("think_s", 0)
+        if type(value) not in (int, float) or not 0 <= value <= MAX_THINK_S:
+            raise self.error("think_s", f"expected a number from 0 to {MAX_THINK_S}")
+        return float(value)
 
     def part(self, key: str) -> "_Entry":
         value = self.values.get(key)

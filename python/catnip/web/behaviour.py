@@ -1,0 +1,13 @@
+"""Behaviour of the servers of a replay, as its options choose it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Behaviour of all servers of a replay; by default as recorded."""
+
+    protocol: str | None = None
+    """Protocol that servers with TLS prefer; None for the recorded one of each origin."""
+    thinks: bool = True
+    """True if servers take the recorded time before they respond."""
