@@ -401,6 +401,59 @@ def test_servers_think_as_long_as_the_recorded_ones_unless_they_are_not_to(
             assert after - before > total_s / 2 - 0.001
 
 
+@pytest.mark.parametrize(
+    ("option", "default", "found"),
+    [
+        ("--ipv6", "198.18.0.3", ["198.18.0.3", "2001:2::3"]),
+        ("--ipv6-only", "2001:2::3", ["2001:2::3"]),
+    ],
+)
+def test_hosts_have_addresses_of_ipv6_if_asked_for(
+    recording: Recording, option: str, default: str, found: list[str]
+) -> None:
+    shown = "-o /dev/null -w '%{remote_ip}\\n'"
+    script = f"curl -sS {shown} https://{STATIC}/style.css; curl -6 -sS {shown} https://{STATIC}/style.css"
+    script += f"; getent ahosts {STATIC} | grep -v -e DGRAM -e RAW"
+    ended = replay(recording.folder, script, "--json", option)
+    first, second, *known = [line.split()[0] for line in ended.stderr.splitlines()]
+    # Without addresses of the Internet, programs prefer IPv4 (RFC 6724).
+    assert (first, second) == (default, "2001:2::3")
+    assert sorted(known) == found
+    printed = json.loads(ended.stdout)["replay"]
+    assert printed["addresses6"] == {WWW: "2001:2::2", STATIC: "2001:2::3", API: "2001:2::4"}
+    assert printed["connections6"] == (2 if option == "--ipv6-only" else 1)
+
+
+def test_hosts_have_no_addresses_of_ipv6_by_default(recording: Recording) -> None:
+    ended = replay(recording.folder, f"getent ahosts {STATIC}", "--quiet")
+    assert {line.split()[0] for line in ended.stdout.splitlines()} == {"198.18.0.3"}
+
+
+def test_hosts_that_are_addresses_keep_them_beside_ipv6(tmp_path: Path) -> None:
+    url = "https://203.0.113.77/a"
+    site.write(tmp_path / "site", [Exchange(Request("GET", url), Response(200, "OK", (), b"found"))])
+    ended = replay(tmp_path / "site", f"curl -sS -m 20 {url}", "--ipv6-only")
+    assert ended.stdout == "found", ended.stderr
+
+
+@pytest.mark.parametrize("option", ["--mtu=1279", "--mtu 1279"])
+def test_a_link_that_is_too_narrow_for_ipv6_is_one_line(recording: Recording, option: str) -> None:
+    ended = replay(recording.folder, "true", "--ipv6", *option.split())
+    message = "error: --mtu: 1279: IPv6 needs links for packets of 1280 bytes\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (BAD_INPUT, "", message)
+
+
+@with_browser
+def test_pages_load_by_ipv6(page: Recording) -> None:
+    links = ["--link", f"near: --delay 10ms {' '.join(LINK)}"]
+    command = [*CATNIP, "pages", str(page.folder), "--json", "--runs", "1", "--ipv6-only", *links]
+    ended = run(command)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    printed = json.loads(ended.stdout)
+    assert printed["visits"][0]["load"]["objects"] == 2 + IMAGES
+    assert printed["replay"]["connections6"] == sum(printed["replay"]["connections"].values()) > 0
+
+
 @pytest.mark.parametrize("version", ["1.1", "2"])
 def test_a_message_is_the_same_by_every_version_of_http(
     recording: Recording, tmp_path: Path, version: str

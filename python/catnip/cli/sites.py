@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ PROXY = ("certifi", "cryptography", "h11")
 VERBOSITY_OPTIONS = {Loudness.QUIET: ["--quiet"], Loudness.USUAL: [], Loudness.VERBOSE: ["--verbose"]}
 VERSIONS = {"recorded": None, "1.1": site.HTTP1, "2": site.HTTP2}
 """Protocols by the values of --http."""
+LEAST_MTU = 1280
+"""Smallest MTU of a link with IPv6 (RFC 8200), bytes."""
 MAX_NOTES = 10
 """Largest number of lines that `_print_notes` prints without --verbose."""
 WITHOUT_SANDBOX = f"{NO_SANDBOX}: pages ran in the browser without its sandbox"
@@ -85,11 +88,23 @@ def server_options(command: Command) -> Command:
         show_default=True,
         help="Wait before each response as long as the recorded server took for it.",
     )
-    return http(think(command))
+    ipv6 = click.option(
+        "--ipv6", is_flag=True, help="Give hosts IPv6 addresses besides their IPv4 addresses, also in DNS."
+    )
+    ipv6_only = click.option("--ipv6-only", is_flag=True, help="Give hosts with names only IPv6 addresses.")
+    return http(think(ipv6(ipv6_only(command))))
 
 
-def _behaviour(http: str, think: bool) -> Behaviour:
-    return Behaviour(VERSIONS[http], think)
+def _behaviour(
+    links: Sequence[Sequence[str]], http: str, think: bool, ipv6: bool, ipv6_only: bool
+) -> Behaviour:
+    """Returns the behaviour that options choose, for these links. Raises InputError if a link prevents it."""
+    behaviour = Behaviour(VERSIONS[http], not ipv6_only, ipv6 or ipv6_only, think)
+    for link in links:
+        mtu = loads.value_of(link, "--mtu") or ""
+        if behaviour.has_ipv6 and mtu.isdecimal() and int(mtu) < LEAST_MTU:
+            raise InputError(f"--mtu: {mtu}: IPv6 needs links for packets of {LEAST_MTU} bytes")
+    return behaviour
 
 
 @click.command(
@@ -194,7 +209,8 @@ def replay(
         if option.partition("=")[0] in NOT_OF_REPLAY:
             raise click.UsageError(f"{option}: cannot be used with a replay")
     loaded = _begun(context, "replay", folder, inside)
-    code = asyncio.run(_replayed(loaded, folder, link, command, _behaviour(**servers), as_json))
+    behaviour = _behaviour([link], **servers)
+    code = asyncio.run(_replayed(loaded, folder, link, command, behaviour, as_json))
     if code:
         raise click.exceptions.Exit(code)
 
@@ -266,13 +282,14 @@ def pages(
     for index, link in enumerate(parsed):
         if link.name in {other.name for other in parsed[:index]}:
             raise click.UsageError(f"--link: {link.name}: duplicate name")
+    behaviour = _behaviour([link.options for link in parsed], **servers)
     loaded = _begun(context, "pages", folder, inside)
     chosen = _pages(folder, loaded, urls)
     _check_browser()
     seeds = range(seed, seed + runs)
     try:
         visits, replay = asyncio.run(
-            _visited(loaded, chosen, parsed, seeds, longest_s, _behaviour(**servers), not no_sandbox, as_json)
+            _visited(loaded, chosen, parsed, seeds, longest_s, behaviour, not no_sandbox, as_json)
         )
     except commands.Ended as ended:
         raise click.exceptions.Exit(ended.code) from None
@@ -356,7 +373,7 @@ async def _served(loaded: Site, behaviour: Behaviour) -> "AsyncIterator[tuple[Re
         del os.environ[name]
     network.hide_names()
     replayer = Replayer(loaded, behaviour)
-    await network.have([RESOLVER, *replayer.addresses.values()])
+    await network.have([RESOLVER, *chain.from_iterable(replayer.addresses.values())])
     async with replaying(replayer) as authority:
         yield replayer, LinkRunner(program(), RESOLVER, authority.environment())
 

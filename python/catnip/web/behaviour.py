@@ -9,5 +9,9 @@ class Behaviour:
 
     protocol: str | None = None
     """Protocol that servers with TLS prefer; None for the recorded one of each origin."""
+    has_ipv4: bool = True
+    """True if hosts with names have IPv4 addresses."""
+    has_ipv6: bool = False
+    """True if hosts with names have IPv6 addresses."""
     thinks: bool = True
     """True if servers take the recorded time before they respond."""

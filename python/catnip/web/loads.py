@@ -50,6 +50,16 @@ class NamedLink:
         return cls(name.strip(), options)
 
 
+def value_of(options: Sequence[str], name: str) -> str | None:
+    """Returns the value of the last option with this name, given as `NAME VALUE` or `NAME=VALUE`."""
+    value = None
+    for option, following in zip(options, [*options[1:], None], strict=False):
+        key, equals, rest = option.partition("=")
+        if key == name:
+            value = rest if equals else following
+    return value
+
+
 @dataclass(frozen=True)
 class LinkRunner:
     """Emulator, DNS resolver and environment variables with which commands run behind links."""

@@ -1,5 +1,6 @@
 """Network namespace in which a site is replayed: creation, addresses, and removal of known host names."""
 
+import ipaddress
 import os
 import subprocess
 from collections.abc import Iterable
@@ -7,6 +8,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from pyroute2 import AsyncIPRoute
+from pyroute2.netlink.exceptions import NetlinkError
 
 from catnip._core import InputError
 
@@ -29,12 +31,16 @@ def namespace_prefix() -> list[str]:
 
 
 async def have(addresses: Iterable[str]) -> None:
-    """Adds addresses to the loopback device of this network namespace."""
+    """Adds addresses to the loopback device of this network namespace. Raises InputError."""
     async with AsyncIPRoute() as kernel:
         [loopback] = await kernel.link_lookup(ifname="lo")
         await kernel.link("set", index=loopback, state="up")
         for address in addresses:
-            await kernel.addr("add", index=loopback, address=address, prefixlen=32)
+            length = ipaddress.ip_address(address).max_prefixlen
+            try:
+                await kernel.addr("add", index=loopback, address=address, prefixlen=length)
+            except NetlinkError as error:
+                raise InputError(f"{address}: cannot be added to this machine: {error}") from error
 
 
 def hide_names() -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import ipaddress
 import re
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from errno import EADDRINUSE
+from itertools import count
 from typing import Any
 
 from dns.exception import DNSException
@@ -26,6 +28,8 @@ from catnip.web.site import HTTP1, HTTP2, Exchange, Origin, Site
 
 RANGE = ipaddress.IPv4Network("198.18.0.0/15")
 """Addresses of replayed hosts: the range for measurements of networks (RFC 2544), unused in the Internet."""
+RANGE6 = ipaddress.IPv6Network("2001:2::/48")
+"""IPv6 addresses of replayed hosts: the range for measurements of networks (RFC 5180)."""
 RESOLVER = str(RANGE[1])
 TTL_S = 60
 ELSEWHERE = "alt-svc"
@@ -35,8 +39,8 @@ UNKNOWN = b"not recorded\n"
 """Body of the response to a request for which none was recorded."""
 
 
-def addresses(site: Site) -> dict[str, str]:
-    """Returns the address of each host: its name if it is an address, otherwise the next one of `RANGE`.
+def addresses(site: Site, behaviour: Behaviour) -> dict[str, list[str]]:
+    """Returns the addresses of each host: its name if it is one, otherwise the next ones of the ranges.
 
     Raises InputError if a host has the address of the resolver, or if there are more hosts than addresses.
     """
@@ -47,7 +51,9 @@ def addresses(site: Site) -> dict[str, str]:
     if len(hosts) > RANGE.num_addresses // 2:
         raise InputError(f"SITE: {len(hosts)} hosts: at most {RANGE.num_addresses // 2}")
     free = (str(address) for address in RANGE.hosts() if str(address) not in {RESOLVER, *literal})
-    return {host: host if host in literal else next(free) for host in hosts}
+    free6 = (str(RANGE6[number]) for number in count(2))
+    named = (*([free] if behaviour.has_ipv4 else []), *([free6] if behaviour.has_ipv6 else []))
+    return {host: [host] if host in literal else [next(addresses) for addresses in named] for host in hosts}
 
 
 class Replayer:
@@ -56,12 +62,14 @@ class Replayer:
     def __init__(self, site: Site, behaviour: Behaviour) -> None:
         self.site = site
         self._behaviour = behaviour
-        self.addresses = addresses(site)
+        self.addresses = addresses(site, behaviour)
         self.answered = 0
         self.think_s = 0.0
         """Sum of the think times of all responses."""
         self.connections: Counter[str] = Counter()
         """Numbers of connections by protocol."""
+        self.connections6 = 0
+        """Number of connections by IPv6."""
         self.unmatched: Counter[str] = Counter()
         """Numbers of requests for which no response was recorded, by method and URL."""
         self.unknown: Counter[str] = Counter()
@@ -75,6 +83,12 @@ class Replayer:
         if origin.scheme == "http":
             return HTTP1
         return self._behaviour.protocol or self.site.protocols.get(origin, HTTP1)
+
+    def count(self, protocol: str, connection: Connection) -> None:
+        """Counts a connection."""
+        own: socket.socket = connection.writer.get_extra_info("socket")
+        self.connections[protocol] += 1
+        self.connections6 += own.family == socket.AF_INET6
 
     def answer(self, asked: Asked, scheme: str, port: int) -> Answer:
         """Returns the recorded response to a request, or 404 if none was recorded."""
@@ -91,29 +105,38 @@ class Replayer:
         return Answer(404, b"Not Found", fields, None if asked.method == "HEAD" else UNKNOWN)
 
     def resolve(self, question: Message) -> Message:
-        """Answers a DNS query. A recorded host has only an IPv4 address; other hosts do not exist."""
+        """Answers a DNS query for the addresses of a recorded host; other hosts do not exist."""
         answer = make_response(question, recursion_available=True)
         for entry in question.question:
             name = entry.name.to_text(omit_final_dot=True).lower()
             # Queries about HTTPS on a port other than 443 have the port before the name (RFC 9460).
-            address = self.addresses.get(re.sub(r"^_\d+\._https\.", "", name))
-            if address is None:
+            host = re.sub(r"^_\d+\._https\.", "", name)
+            if host not in self.addresses:
                 self.unknown[name] += 1
                 answer.set_rcode(Rcode.NXDOMAIN)
-            elif entry.rdtype == RdataType.A:
-                answer.answer.append(from_text(entry.name, TTL_S, RdataClass.IN, RdataType.A, address))
+                continue
+            for address in self.addresses[host]:
+                kind = RdataType.AAAA if ":" in address else RdataType.A
+                if kind == entry.rdtype:
+                    answer.answer.append(from_text(entry.name, TTL_S, RdataClass.IN, kind, address))
         return answer
 
     def document(self) -> dict[str, Any]:
         """Returns the counts of requests and queries, for JSON."""
         return {
-            "addresses": self.addresses,
+            "addresses": self._addresses(is_ipv6=False),
+            "addresses6": self._addresses(is_ipv6=True),
             "connections": dict(self.connections),
+            "connections6": self.connections6,
             "answered": self.answered,
             "think_s": round(self.think_s, 6),
             "unmatched": dict(self.unmatched),
             "unknown_names": dict(self.unknown),
         }
+
+    def _addresses(self, *, is_ipv6: bool) -> dict[str, str]:
+        pairs = ((host, address) for host, known in self.addresses.items() for address in known)
+        return {host: address for host, address in pairs if (":" in address) == is_ipv6}
 
     def complaints(self) -> list[str]:
         """Returns descriptions of the requests without a recorded response and of the unknown names."""
@@ -147,14 +170,15 @@ async def _listen(servers: Servers, replayer: Replayer, authority: Authority, or
 
     async def serve(connection: Connection) -> None:
         protocol = connection.protocol or HTTP1
-        replayer.connections[protocol] += 1
+        replayer.count(protocol, connection)
         version = http2 if protocol == HTTP2 else http
         await version.serve(connection, lambda asked: replayer.answer(asked, origin.scheme, origin.port))
 
     is_secure = origin.scheme == "https"
     context = authority.context(origin.host, replayer.protocol(origin)) if is_secure else None
     try:
-        await servers.listen(serve, replayer.addresses[origin.host], origin.port, context)
+        for address in replayer.addresses[origin.host]:
+            await servers.listen(serve, address, origin.port, context)
     except OSError as error:
         if error.errno == EADDRINUSE:
             reason = "the site has HTTP and HTTPS there; expected one of them"
