@@ -23,12 +23,14 @@ import origins
 from catnip.base import extras, programs
 from catnip.cli.options import BAD_INPUT, NOT_LOADED, NOTHING_FINISHED, RED
 from catnip.web import network, site
+from catnip.web.congestion import SYSCTLS
 from catnip.web.site import Exchange, Request, Response
 from origins import API, CSS, IMAGES, STATIC, WWW
 
 ROOT = Path(__file__).resolve().parents[2]
 CATNIP = [sys.executable, "-m", "catnip"]
 AT_ORIGINS = ["unshare", "--net", "--mount", "--", sys.executable, str(ROOT / "tests" / "origins.py")]
+AS_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
 LINK = ["--tolerance", "60s"]
 """Tolerance of the links, so large that the tests do not depend on the speed of this machine."""
 FETCHES = f"""
@@ -451,7 +453,55 @@ def test_pages_load_by_ipv6(page: Recording) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     printed = json.loads(ended.stdout)
     assert printed["visits"][0]["load"]["objects"] == 2 + IMAGES
+    congestion = printed["replay"]["congestion"]
+    assert congestion["servers"].keys() == congestion["commands"].keys()
+    assert sum(congestion["commands"].values()) == 2
     assert printed["replay"]["connections6"] == sum(printed["replay"]["connections"].values()) > 0
+
+
+def allowed_congestion() -> list[str]:
+    """Returns the congestion controls that a new network namespace may have as its default."""
+    shown = run(["unshare", "--net", "cat", str(SYSCTLS / "tcp_allowed_congestion_control")])
+    return shown.stdout.split()
+
+
+@pytest.mark.parametrize("prefix", [[], AS_USER], ids=["root", "user"])
+def test_both_ends_have_the_congestion_control_that_is_chosen(
+    recording: Recording, prefix: list[str]
+) -> None:
+    if run([*prefix, *network.AS_USER, "true"]).returncode:
+        pytest.skip("no user namespaces in user namespaces")
+    script = (
+        "import socket; there = socket.create_connection(('198.18.0.2', 80)); "
+        "print(there.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b'\\0').decode())"
+    )
+    for name in allowed_congestion():
+        command = ["replay", str(recording.folder), *LINK, "--congestion", name, "--json", "--quiet"]
+        ended = run([*prefix, *CATNIP, *command, "--", sys.executable, "-c", script])
+        assert ended.stderr == f"{name}\n"
+        both = {"servers": {name: 1}, "commands": {name: 1}}
+        assert json.loads(ended.stdout)["replay"]["congestion"] == both
+
+
+def test_without_a_choice_the_congestion_control_of_the_machine_is_told(recording: Recording) -> None:
+    read = f"cat {SYSCTLS / 'tcp_congestion_control'}"
+    ended = replay(recording.folder, f"{read}; curl -s -o page.gz https://{WWW}/", "--json", "--quiet")
+    name = ended.stderr.strip()
+    both = {"servers": {name: 1}, "commands": {name: 1}}
+    assert json.loads(ended.stdout)["replay"]["congestion"] == both
+
+
+def test_a_congestion_control_that_cannot_be_chosen_is_one_line(recording: Recording) -> None:
+    ended = replay(recording.folder, "true", "--congestion", "none-such")
+    available = (SYSCTLS / "tcp_available_congestion_control").read_text().strip()
+    message = f"error: --congestion: none-such: not available; available: {available}\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (BAD_INPUT, "", message)
+    allowed = allowed_congestion()
+    for name in set(available.split()) - set(allowed):
+        ended = replay(recording.folder, "true", "--congestion", name)
+        setting = f"sysctl net.ipv4.tcp_allowed_congestion_control='{' '.join([*allowed, name])}'"
+        reason = f"not permitted in network namespaces; permit it: {setting}"
+        assert (ended.returncode, ended.stderr) == (BAD_INPUT, f"error: --congestion: {name}: {reason}\n")
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
@@ -595,11 +645,10 @@ def test_exit_codes_are_those_of_a_link(
 
 
 def test_an_ordinary_user_can_replay(recording: Recording) -> None:
-    as_user = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
-    if run([*as_user, *network.AS_USER, "true"]).returncode:
+    if run([*AS_USER, *network.AS_USER, "true"]).returncode:
         pytest.skip("no user namespaces in user namespaces")
     command = ["sh", "-c", f"id -u; curl -sS https://{STATIC}/style.css | wc -c"]
-    ended = run([*as_user, *CATNIP, "replay", str(recording.folder), *LINK, "--quiet", "--", *command])
+    ended = run([*AS_USER, *CATNIP, "replay", str(recording.folder), *LINK, "--quiet", "--", *command])
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"1000\n{len(CSS)}\n", "")
 
 

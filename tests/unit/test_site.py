@@ -246,6 +246,16 @@ def refused(catnip: Run, folder: Path, *messages: str) -> None:
         (["replay", "SITE", "--nat", "--", "true"], "--nat: cannot be used with a replay"),
         (["replay", "SITE", "--resolver=8.8.8.8", "--", "true"], "--resolver=8.8.8.8: cannot be used"),
         (["replay", "SITE", "--http", "3", "--", "true"], "--http: '3' is not one of 'recorded', '1.1', '2'"),
+        (["replay", "SITE", "--congestion", "a b", "--", "true"], "--congestion: a b: expected the name of"),
+        (
+            ["replay", "SITE", "--congestion", "reno", "--user=a", "--", "true"],
+            "--congestion: cannot be used with --user",
+        ),
+        (
+            ["pages", "SITE", "--link", "a: --user a", "--congestion", "reno"],
+            "--congestion: cannot be used with --user",
+        ),
+        (["pages", "SITE", "--link", "a: --mtu 1000", "--ipv6"], "--mtu: 1000: IPv6 needs links"),
         (["replay", "--", "true"], "Missing argument 'SITE'"),
         (["pages", "SITE"], "Missing option '--link'"),
         (["pages", "SITE", "--link", "--rate 5Mbit"], "--link: --rate 5Mbit: expected NAME: OPTIONS"),

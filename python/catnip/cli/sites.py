@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from catnip.report import output
 from catnip.web import commands, loads, site
 from catnip.web.behaviour import Behaviour
 from catnip.web.chromium import LONGEST_S, find
+from catnip.web.congestion import OfCommands, choose
 from catnip.web.loads import NO_SANDBOX, LinkRunner, NamedLink, Timed, Visit
 from catnip.web.recorder import Recorder
 from catnip.web.site import Site
@@ -92,15 +94,42 @@ def server_options(command: Command) -> Command:
         "--ipv6", is_flag=True, help="Give hosts IPv6 addresses besides their IPv4 addresses, also in DNS."
     )
     ipv6_only = click.option("--ipv6-only", is_flag=True, help="Give hosts with names only IPv6 addresses.")
-    return http(think(ipv6(ipv6_only(command))))
+    congestion = click.option(
+        "--congestion",
+        metavar="NAME",
+        callback=_congestion_name,
+        help="Congestion control of the servers and, for what they send, of the commands.  "
+        "[default: that of new network namespaces]",
+    )
+    return http(think(ipv6(ipv6_only(congestion(command)))))
+
+
+def _congestion_name(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,15}", name):
+        raise click.BadParameter(f"{name}: expected the name of a congestion control, such as cubic")
+    return name
 
 
 def _behaviour(
-    links: Sequence[Sequence[str]], http: str, think: bool, ipv6: bool, ipv6_only: bool
+    links: Sequence[Sequence[str]],
+    *,
+    http: str,
+    think: bool,
+    ipv6: bool,
+    ipv6_only: bool,
+    congestion: str | None,
 ) -> Behaviour:
     """Returns the behaviour that options choose, for these links. Raises InputError if a link prevents it."""
-    behaviour = Behaviour(VERSIONS[http], not ipv6_only, ipv6 or ipv6_only, think)
+    behaviour = Behaviour(
+        protocol=VERSIONS[http],
+        congestion=congestion,
+        has_ipv4=not ipv6_only,
+        has_ipv6=ipv6 or ipv6_only,
+        thinks=think,
+    )
     for link in links:
+        if congestion is not None and loads.value_of(link, "--user") is not None:
+            raise InputError("--congestion: cannot be used with --user, whose commands may not choose it")
         mtu = loads.value_of(link, "--mtu") or ""
         if behaviour.has_ipv6 and mtu.isdecimal() and int(mtu) < LEAST_MTU:
             raise InputError(f"--mtu: {mtu}: IPv6 needs links for packets of {LEAST_MTU} bytes")
@@ -208,8 +237,8 @@ def replay(
     for option in link:
         if option.partition("=")[0] in NOT_OF_REPLAY:
             raise click.UsageError(f"{option}: cannot be used with a replay")
-    loaded = _begun(context, "replay", folder, inside)
     behaviour = _behaviour([link], **servers)
+    loaded = _begun(context, "replay", folder, inside)
     code = asyncio.run(_replayed(loaded, folder, link, command, behaviour, as_json))
     if code:
         raise click.exceptions.Exit(code)
@@ -372,10 +401,13 @@ async def _served(loaded: Site, behaviour: Behaviour) -> "AsyncIterator[tuple[Re
         # The caller's proxy cannot be reached from this namespace.
         del os.environ[name]
     network.hide_names()
+    if behaviour.congestion is not None:
+        choose(behaviour.congestion)
     replayer = Replayer(loaded, behaviour)
     await network.have([RESOLVER, *chain.from_iterable(replayer.addresses.values())])
-    async with replaying(replayer) as authority:
-        yield replayer, LinkRunner(program(), RESOLVER, authority.environment())
+    with OfCommands(behaviour.congestion) as congestion:
+        async with replaying(replayer) as authority:
+            yield replayer, LinkRunner(program(), RESOLVER, authority.environment(), congestion)
 
 
 async def _replayed(
@@ -391,9 +423,10 @@ async def _replayed(
         code, out, _ = await commands.run(
             runner.command(options, command), runner.environment, stdout=PIPE if as_json else None
         )
+        document = _document(replayer, runner)
     _print_notes(replayer.complaints())
     if out:
-        found = {"certificate": json.loads(out), "replay": replayer.document()}
+        found = {"certificate": json.loads(out), "replay": document}
         output.print_json({"version": __version__, "site": str(folder), **found})
     return code
 
@@ -418,8 +451,16 @@ async def _visited(
                 visits.append(visit)
                 report(len(visits), len(urls) * len(links) * len(seeds))
                 note(f"{visit.link}, seed {visit.seed}: {visit.load or visit.failure}")
+        document = _document(replayer, runner)
     _print_notes(replayer.complaints())
-    return visits, replayer.document()
+    return visits, document
+
+
+def _document(replayer: "Replayer", runner: LinkRunner) -> dict[str, Any]:
+    """Returns the counts of a replay, for JSON."""
+    counts = replayer.document()
+    both = {"servers": counts.pop("congestion"), "commands": runner.congestion.counts()}
+    return {**counts, "congestion": both}
 
 
 def _pages(folder: Path, loaded: Site, urls: Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ class Behaviour:
 
     protocol: str | None = None
     """Protocol that servers with TLS prefer; None for the recorded one of each origin."""
+    congestion: str | None = None
+    """Congestion control of servers and commands; None for that of new network namespaces."""
     has_ipv4: bool = True
     """True if hosts with names have IPv4 addresses."""
     has_ipv6: bool = False

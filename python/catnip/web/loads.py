@@ -16,6 +16,7 @@ from catnip.analysis.interval import Interval
 from catnip.report.output import interval
 from catnip.web import commands
 from catnip.web.chromium import Load
+from catnip.web.congestion import OfCommands
 
 BROWSER = [sys.executable, "-P", "-m", "catnip.web.chromium"]
 """Command that loads one page in Chromium and prints the times."""
@@ -67,12 +68,14 @@ class LinkRunner:
     emulator: Path
     resolver: str
     environment: Mapping[str, str]
+    congestion: OfCommands
     has_sandbox: bool = True
     """True if a browser runs pages in its sandbox."""
 
     def command(self, options: Sequence[str], command: Sequence[str]) -> list[str]:
         """Returns the command line that runs a command behind a link with these options of `catnip link`."""
-        if any(option.partition("=")[0] == "--user" for option in options):
+        command = self.congestion.wrapped(command)
+        if value_of(options, "--user") is not None:
             # A command of another user gets no variables of the caller.
             command = ["env", *(f"{name}={value}" for name, value in self.environment.items()), *command]
         return [str(self.emulator), "link", *options, f"--resolver={self.resolver}", "--", *command]

@@ -20,7 +20,7 @@ from dns.rrset import from_text
 
 from catnip._core import InputError
 from catnip.base.verbosity import note
-from catnip.web import http, http2
+from catnip.web import congestion, http, http2
 from catnip.web.authority import Authority
 from catnip.web.behaviour import Behaviour
 from catnip.web.http import Answer, Asked, Connection, Servers, end_to_end
@@ -70,6 +70,8 @@ class Replayer:
         """Numbers of connections by protocol."""
         self.connections6 = 0
         """Number of connections by IPv6."""
+        self.congestion: Counter[str] = Counter()
+        """Numbers of connections by the congestion control of the server."""
         self.unmatched: Counter[str] = Counter()
         """Numbers of requests for which no response was recorded, by method and URL."""
         self.unknown: Counter[str] = Counter()
@@ -89,6 +91,7 @@ class Replayer:
         own: socket.socket = connection.writer.get_extra_info("socket")
         self.connections[protocol] += 1
         self.connections6 += own.family == socket.AF_INET6
+        self.congestion[congestion.of(own)] += 1
 
     def answer(self, asked: Asked, scheme: str, port: int) -> Answer:
         """Returns the recorded response to a request, or 404 if none was recorded."""
@@ -128,6 +131,7 @@ class Replayer:
             "addresses6": self._addresses(is_ipv6=True),
             "connections": dict(self.connections),
             "connections6": self.connections6,
+            "congestion": dict(self.congestion),
             "answered": self.answered,
             "think_s": round(self.think_s, 6),
             "unmatched": dict(self.unmatched),
