@@ -1,6 +1,7 @@
 //! Emulated link between the network namespace in which the program was started, and a new namespace in which a command runs.
 
 use crate::codec::{check_no_ecn, disable_ecn_for};
+use crate::congestion::set_congestion;
 use crate::control::{AppliedChange, Control};
 use crate::datapath::frames::{Frames, Routing};
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
@@ -149,6 +150,8 @@ pub struct Setup {
     pub mtu: u32,
     /// Initial congestion window of TCP connections through the link, segments; `None` for the kernel's default.
     pub initial_window: Option<u32>,
+    /// Congestion control of the TCP connections of the command; `None` for the kernel's default.
+    pub congestion: Option<String>,
     /// True if the devices accept super-packets, which contain many segments of a TCP connection.
     pub offload: bool,
     /// Name of the device in the namespace from which the link is started; `%d` becomes a free number.
@@ -464,6 +467,9 @@ fn connect(
     if setup.user.is_some() {
         // The command can get no capabilities, which `ping` would take instead.
         let _ = set_sysctl("net/ipv4/ping_group_range", "0 2147483647");
+    }
+    if let Some(congestion) = &setup.congestion {
+        set_congestion("--congestion", congestion)?;
     }
     let window = setup.initial_window;
     inside_netlink.add_route(inside_index, Ipv4Net::default().into(), window).map_err(&cannot)?;

@@ -41,6 +41,9 @@ pub(crate) struct Link {
     /// Initial congestion window of TCP connections through the link, in segments
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=1000))]
     initial_window: Option<u32>,
+    /// Congestion control of what the command sends by TCP, such as cubic [default: that of new network namespaces]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
     /// Move up to 64 KiB of a TCP connection at once, which is several times as fast, but only for plain rates and delays and for queues
     /// drop-tail:LIMIT with a unit [default: drop-tail:4MB]
     #[arg(long)]
@@ -113,6 +116,7 @@ pub(crate) fn run(options: &Link) -> Result<u8, Failure> {
         link,
         mtu: options.mtu,
         initial_window: options.initial_window,
+        congestion: options.congestion.clone(),
         offload: options.offload,
         device: options.device.clone(),
         reserves_stdout: options.json,

@@ -1,5 +1,6 @@
 //! External hosts (`external = true` in a scenario): network namespaces with one device each, and the programs that run in them.
 
+use crate::congestion::set_congestion;
 use crate::external::documents::Documents;
 use catnip_cli::failure::{Failure, failed};
 use catnip_lab::{ExternalNode, Plan};
@@ -132,17 +133,8 @@ impl ExternalHost {
         let default_route = Ipv4Net::default().into();
         netlink.add_route(index, default_route, external.initial_window).map_err(&cannot)?;
         if let Some(congestion) = &external.congestion {
-            set_sysctl("net/ipv4/tcp_congestion_control", congestion).map_err(|error| {
-                let key = format!("node.{}.congestion", environment.plan.topology().name(external.node));
-                let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-                let available = available.unwrap_or_default().trim().replace(' ', ", ");
-                Failure::new(
-                    &key,
-                    format!(
-                        "{congestion:?}: not permitted or not available ({error}); available: {available}"
-                    ),
-                )
-            })?;
+            let key = format!("node.{}.congestion", environment.plan.topology().name(external.node));
+            set_congestion(&key, congestion)?;
         }
         let network = sys::current_netns().map_err(&cannot)?;
         let name = environment.plan.topology().name(external.node).to_string();

@@ -187,6 +187,17 @@ fn the_initial_window_is_as_asked() {
 }
 
 #[test]
+fn the_command_has_the_congestion_control_that_is_chosen() {
+    let Some(lab) = Lab::open() else { return };
+    let read = "open('/proc/sys/net/ipv4/tcp_congestion_control').read().strip()";
+    lab.succeed("--congestion reno", &format!("sys.exit({read} != 'reno')"));
+    let refused = lab.run("--congestion none-such", "");
+    assert_eq!(refused.status.code(), Some(2));
+    let message = "error: --congestion: \"none-such\": not permitted or not available";
+    assert!(text(&refused.stderr).starts_with(message), "{}", text(&refused.stderr));
+}
+
+#[test]
 fn super_packets_arrive_whole() {
     let Some(lab) = Lab::open() else { return };
     let capture = lab.file("capture.pcapng");
