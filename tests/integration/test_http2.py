@@ -297,6 +297,7 @@ def test_a_body_of_a_request_is_taken_whole_and_asked_for_where_the_client_waits
         await one.until(RemoteSettingsChanged)
         one.ask(1, "/10", ("expect", "100-continue"), method="POST")
         await one.until(InformationalResponseReceived)
+        assert one.http.local_flow_control_window(1) >= 1 << 24
         left = 300_000
         while left:
             size = min(left, one.http.local_flow_control_window(1), one.http.max_outbound_frame_size)

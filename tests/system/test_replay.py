@@ -528,10 +528,37 @@ def test_a_message_is_the_same_by_every_version_of_http(
     assert (tmp_path / "form").read_text() == "got x=1"
 
 
+@pytest.mark.parametrize(
+    ("large", "small", "order"),
+    [("u=3", "u=0", ["small", "large"]), ("u=1", "u=6", ["large", "small"]), ("i", "i", ["small", "large"])],
+)
+def test_the_priorities_of_curl_decide_which_response_ends_first(
+    tmp_path: Path, large: str, small: str, order: list[str]
+) -> None:
+    sizes = {"large": 400_000, "small": 50_000}
+    urls = {name: f"https://{WWW}/{name}" for name in sizes}
+    exchanges = [
+        Exchange(Request("GET", urls[name]), Response(200, "OK", (), bytes(sizes[name]))) for name in sizes
+    ]
+    site.write(tmp_path / "site", exchanges)
+    fetches = [
+        f"--http2 -o {name} -w '%{{url_effective}}\\n' -H 'priority: {priority}' {urls[name]}"
+        for name, priority in (("large", large), ("small", small))
+    ]
+    script = f"curl -sS -Z {' --next '.join(fetches)}"
+    ended = replay(
+        tmp_path / "site", script, "--http", "2", "--rate", "4Mbit", "--delay", "10ms", "--json", cwd=tmp_path
+    )
+    done = re.findall(rf"https://{WWW}/(large|small)\n", ended.stderr)
+    assert (done, json.loads(ended.stdout)["replay"]["connections"]) == (order, {"h2": 1})
+    assert {name: (tmp_path / name).stat().st_size for name in sizes} == sizes
+
+
 @pytest.mark.skipif(NO_NGHTTP is not None, reason=f"no nghttp: {NO_NGHTTP}")
 def test_nghttp_takes_what_the_servers_send_for_http_2(recording: Recording) -> None:
     urls = " ".join(f"'https://{STATIC}/image.gif?number={n}&size=large'" for n in range(3))
-    ended = replay(recording.folder, f"nghttp -nv https://{STATIC}/style.css {urls}", "--delay", "5ms")
+    script = f"nghttp -nv https://{STATIC}/style.css {urls}"
+    ended = replay(recording.folder, script, "--no-think", "--delay", "5ms")
     assert ended.returncode == 0, ended.stderr
     shown = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout)
     assert "The negotiated protocol: h2" in shown

@@ -31,6 +31,8 @@ PRIORITY_UPDATE = 0x10
 """Type of the frame with which a client changes a priority (RFC 9218)."""
 NO_RFC7540_PRIORITIES = 0x9
 """Setting that tells a client that its tree of priorities (RFC 7540) is not read."""
+WINDOW = 1 << 24
+"""Window for the bodies of requests, which are dropped, bytes: so large that only TCP limits an upload."""
 MAX_STREAMS = 100
 """Largest number of requests at a time on one connection."""
 UNSENT = 1 << 14
@@ -68,6 +70,7 @@ class _Session:
         settings: dict[SettingCodes | int, int] = {
             SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
             SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADERS,
+            SettingCodes.INITIAL_WINDOW_SIZE: WINDOW,
             NO_RFC7540_PRIORITIES: 1,
         }
         # The library has names for the settings that it knows, and sends the others, too.
@@ -90,6 +93,7 @@ class _Session:
     async def receive(self) -> None:
         """Receives frames until the client ends the connection. Raises ProtocolError or OSError."""
         self._http.initiate_connection()
+        self._http.increment_flow_control_window(WINDOW)
         while not self._writer.is_closing():
             self.flush()
             await self._writer.drain()
@@ -107,10 +111,11 @@ class _Session:
             await self._is_woken.wait()
             while self._ready:
                 self._begin(*self._ready.popleft())
-            self.flush()
             if self._turns.first(self._may_send) is None:
+                self.flush()
                 self._is_woken.clear()
                 continue
+            # The heads are written with the first part that follows, in one packet if they are small.
             await self._room()
             # Only now: a request that came in the meantime may be more urgent.
             if body := self._turns.first(self._may_send):
