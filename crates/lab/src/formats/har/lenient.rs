@@ -175,7 +175,8 @@ impl Short {
 
 impl FromAny for Short {
     fn of_text(text: &str) -> Option<Self> {
-        let end = text.floor_char_boundary(Self::MAX_BYTES);
+        let limit = text.len().min(Self::MAX_BYTES);
+        let end = (0..=limit).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
         Some(Self { text: text[..end].into(), length: text.len() })
     }
     fn of_number(number: f64) -> Option<Self> {
