@@ -7,7 +7,7 @@ use catnip_emu::link::LinkSpec;
 use catnip_emu::mark::Marking;
 use catnip_emu::observe::certificate::Tolerance;
 use catnip_emu::timing::TimingSpec;
-use catnip_lab::PathFile;
+use catnip_lab::{LinkProfile, PathFile};
 use catnip_linux::sys;
 use catnip_net::mark::SpmParameters;
 use catnip_net::queue::{CustomQueues, QueueKind};
@@ -22,8 +22,9 @@ use std::path::PathBuf;
 pub(crate) struct WireOptions {
     #[command(flatten)]
     both: WireSettings,
-    /// File with a recorded path (`there` is up), whose settings apply where no option sets them
-    #[arg(long, value_name = "FILE.toml")]
+    /// Profile (dial-up, edge, 2g, slow-3g, regular-3g, 3g, fast-3g, slow-4g, 4g, fast-4g, dense-4g, lte, dsl, cable, fios, satellite) or
+    /// file with a recorded path (`there` is up), whose settings apply where no option sets them
+    #[arg(long, value_name = "NAME|FILE")]
     path: Option<PathBuf>,
     /// Mark TCP packets of both directions at entry: spm, spm:leading=0,trailing=3,small_window=4, spm-partial, spm:handshake=low (SYN and
     /// SYN-ACK, otherwise HIGH); responses end where their HTTP/1 headers specify, and encrypted or chunked ones are marked without their
@@ -143,8 +144,11 @@ impl WireOptions {
     /// Returns the settings of the recorded path, up first; empty without one.
     fn recorded(&self) -> Result<[BTreeMap<&'static str, String>; 2], Failure> {
         let Some(file) = &self.path else { return Ok(Default::default()) };
-        let read = std::fs::read_to_string(file).map_err(|error| error.to_string());
-        let path = read.and_then(|text| PathFile::parse(&text, file));
+        let read = || {
+            let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+            PathFile::parse(&text, file)
+        };
+        let path = LinkProfile::or_file(&file.to_string_lossy(), read);
         let path =
             path.map_err(|problem| Failure::new("--path", format!("{}: {problem}", file.display())))?;
         Ok(path.wires)

@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod conversations;
 pub(crate) mod har;
+pub(crate) mod link_profile;
 pub(crate) mod logs;
 pub(crate) mod path_file;
 pub(crate) mod site_file;

@@ -1,3 +1,4 @@
+use crate::formats::link_profile::LinkProfile;
 use crate::formats::site_file::Priorities;
 use catnip_base::Distribution;
 use catnip_base::notation::{Family, Usage};
@@ -28,7 +29,7 @@ pub struct Kinds {
 }
 
 /// Returns the families of built-in kinds, such as queues and markers, with the notation and the description of each kind.
-pub fn built_in() -> [(&'static str, Vec<Usage>); 17] {
+pub fn built_in() -> [(&'static str, Vec<Usage>); 18] {
     [
         ("queues", QueueSpec::usages()),
         ("losses", StageSpec::usages()),
@@ -46,6 +47,7 @@ pub fn built_in() -> [(&'static str, Vec<Usage>); 17] {
         ("video rules", RateRule::usages()),
         ("handshakes", Handshake::usages()),
         ("priorities", Priorities::usages()),
+        ("link profiles", LinkProfile::usages()),
         ("distributions", Distribution::usages()),
     ]
 }

@@ -1,6 +1,7 @@
 //! Nodes and links of scenarios.
 
 use crate::error::KeyError;
+use crate::formats::link_profile::LinkProfile;
 use crate::formats::path_file::PathFile;
 use crate::run::memory;
 use crate::scenario::describe::{Nodes, Wire};
@@ -37,8 +38,9 @@ pub(crate) struct LinkFile {
     #[serde(default)]
     #[schemars(with = "Wire", example = json!({ "rate": "2Mbit" }), extend("x-default" = "same as the other direction"))]
     back: RawKeys,
-    /// File with a recorded path, whose keys apply where the link does not set them.
-    #[schemars(example = &"paths/leo.toml", extend("x-default" = "no file"))]
+    /// File with a recorded path, or name of a profile such as `lte`, whose keys apply where the link does not set them. The client of a
+    /// profile is at `from`.
+    #[schemars(example = &"slow-4g", extend("x-default" = "no file"))]
     path: Option<String>,
     #[serde(flatten)]
     #[schemars(with = "Wire")]
@@ -79,8 +81,8 @@ impl LinkFile {
     /// Reads the file with the recorded path, if there is one.
     fn path_file(&self, files: &Files) -> Result<PathFile, KeyError> {
         let Some(file) = &self.path else { return Ok(PathFile::default()) };
-        let read = files.text(file).and_then(|text| PathFile::parse(&text, Path::new(file)));
-        read.map_err(|problem| ("path".into(), format!("{file:?}: {problem}")))
+        let read = || files.text(file).and_then(|text| PathFile::parse(&text, Path::new(file)));
+        LinkProfile::or_file(file, read).map_err(|problem| ("path".into(), format!("{file:?}: {problem}")))
     }
 
     /// Returns the keys that apply only to one direction: `side` is 0 from `from` to `to`, and 1 back.

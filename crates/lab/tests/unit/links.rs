@@ -92,6 +92,20 @@ wire_loss = "packets:3""#,
 }
 
 #[test]
+fn a_link_with_the_name_of_a_profile_has_its_numbers_where_it_sets_none() {
+    let queue = "queue = \"drop-tail:50\"";
+    let named = parse(&format!("path = \"slow-4g\"\nthere.rate = \"1Mbit\"\n{queue}"));
+    let written =
+        parse(&format!("there.rate = \"1Mbit\"\nback.rate = \"1638.4kbit\"\ndelay = \"75ms\"\n{queue}"));
+    assert_eq!([0, 1].map(|port| wire(&named, port)), [0, 1].map(|port| wire(&written, port)));
+    let refused = refusal(&format!("path = \"slow4g\"\n{queue}"));
+    assert!(
+        refused.contains("link.l.path: \"slow4g\": ") && refused.contains("did you mean slow-4g?"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_mistake_about_a_link_is_one_line_with_file_key_and_value() {
     let rate = |rate: &str| PLAIN.replace("2Mbit", rate);
     let with = |line: &str| format!("{PLAIN}\n{line}");
