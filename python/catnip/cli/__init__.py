@@ -26,7 +26,10 @@ COMMANDS = {
     "check": ("files", "Check scenario FILEs and summarize their contents."),
     "convert": ("recordings", "Convert a recorded network path of another tool into a path file."),
     "emulate": ("real_time", "Run a scenario in real time, with real programs on some of its hosts."),
-    "har": ("recordings", "Summarize the pages in a HAR 1.2 file, as exported by browsers."),
+    "har": (
+        "recordings",
+        "Summarize the pages in a HAR 1.2 file, or export simulated loads of pages as one.",
+    ),
     "link": ("emulation", "Run a command behind an emulated link."),
     "list": ("scenarios", "List the scenarios, the names that scenarios may use, and the result tables."),
     "model": ("models", "Predict the completion time of a transfer with every model, and simulate it."),

@@ -1,48 +1,90 @@
 """Commands about recordings: `har` of page loads, `bursts` of captures, `convert` of network paths."""
 
 import csv
+import json
 import sys
 from collections.abc import Mapping
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from catnip import _core
 from catnip._core import __version__
 from catnip.analysis import bursts as analysis
-from catnip.base import files
+from catnip.base import extras, files
 from catnip.base.verbosity import note, tell
 from catnip.cli.options import OUTPUT_FILE, STDOUT, check_writable, voice
 from catnip.report import output
 from catnip.testbed import recorded_paths
+
+if TYPE_CHECKING:
+    from catnip.analysis.loads import Load
 
 ESTIMATED = "they have the median size of their kind (Web Almanac 2025)"
 LEFT_OUT = "they are left out; --estimate takes usual sizes"
 NOT_CAPTURED = {"variant", "seed", "group", "dropped", "timeouts"}
 """Columns of bursts that a capture does not tell."""
 COLUMNS = ("page", "origins", "objects", "bytes", "connections", "protocols", "left out")
+LOAD_COLUMNS = (
+    "page",
+    "objects",
+    "bytes",
+    "connections",
+    "start, s",
+    "first byte, s",
+    "first rendering, s",
+    "load event, s",
+    "end, s",
+)
 
 
 @click.command(epilog="Example: catnip har site.har --out site.page.json")
 @click.argument("recording", metavar="FILE.har", type=click.Path(path_type=Path))
-@click.option("--out", type=OUTPUT_FILE, metavar="FILE.page.json", help="Page file to write.")
+@click.option("--out", type=OUTPUT_FILE, metavar="FILE", help="Page file to write, or, of RESULTS, HAR.")
 @click.option(
     "--estimate",
     is_flag=True,
     help="Take usual sizes for responses whose size is not recorded (Web Almanac).",
 )
+@click.option("--variant", metavar="NAME", help="Variant of RESULTS.  [default: the only one]")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of RESULTS.  [default: the first]")
+@click.option("--client", type=click.IntRange(min=0), help="Client, by its number.  [default: the first]")
+@click.option("--load", type=click.IntRange(min=1), help="Load of each page by the client.  [default: 1]")
+@click.option("--page", type=click.IntRange(min=1), help="Page of the site.  [default: all]")
 @click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 @voice
-def har(recording: Path, out: Path | None, estimate: bool, as_json: bool) -> None:
-    """Summarize the pages in a HAR 1.2 file, as exported by browsers.
+def har(
+    recording: Path,
+    out: Path | None,
+    estimate: bool,
+    variant: str | None,
+    seed: int | None,
+    client: int | None,
+    load: int | None,
+    page: int | None,
+    as_json: bool,
+) -> None:
+    """Summarize the pages in a HAR 1.2 file, or export simulated loads of pages as one.
 
     --out writes a page file for simulated traffic of the kind page: sizes, server times and dependencies of
     the objects. Headers, cookies, bodies, query strings, fragments and user names are not written. Requests
     that did not cross the network are left out, and counted by reason.
+
+    If FILE.har is a folder RESULTS that `catnip run --out` has written, --out writes a HAR instead: one
+    simulated load of each page, for any viewer of HARs.
     """
+    choice = {"variant": variant, "seed": seed, "client": client, "load": load, "page": page}
+    given = {key: value for key, value in choice.items() if value is not None}
     check_writable([out])
+    if recording.is_dir():
+        if estimate:
+            raise click.UsageError(f"--estimate: needs a HAR, not {recording}")
+        _export_load(recording, out, given, as_json)
+        return
+    for key in given:
+        raise click.UsageError(f"--{key}: needs a folder of results, not {recording}")
     text, pages = _core.read_har(recording, estimate)
     note(f"read {recording}")
     if count := sum(page["unsized"] for page in pages):
@@ -53,6 +95,25 @@ def har(recording: Path, out: Path | None, estimate: bool, as_json: bool) -> Non
         output.print_table(str(recording), COLUMNS, map(_row, pages))
     if out is not None:
         files.write(out, text)
+
+
+def _export_load(folder: Path, out: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
+    """Prints the milestones of simulated loads in a folder of results, and writes them as a HAR."""
+    extras.need("har", "pyarrow")
+    from catnip.report import har as writer  # noqa: PLC0415 -- other commands need none of it
+    from catnip.report.simulated_loads import Choice, chosen  # noqa: PLC0415
+
+    run, picked = chosen(folder, Choice(**given))
+    note(f"read {folder}")
+    document = writer.har_of(run, picked)
+    pages = document["log"]["pages"]
+    if as_json:
+        output.print_json({"version": __version__, "results": str(folder), "told": run.told, "pages": pages})
+    else:
+        rows = [_load_row(load, page["title"]) for load, page in zip(picked, pages, strict=True)]
+        output.print_table(run.told, LOAD_COLUMNS, rows)
+    if out is not None:
+        files.write(out, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 @click.command(epilog="Example: catnip bursts site.pcapng --csv bursts.csv")
@@ -105,6 +166,13 @@ def _write_bursts(file: TextIO, table: Mapping[str, Any]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(zip(*(table[name] for name in names), strict=True))
+
+
+def _load_row(load: "Load", url: str) -> tuple[str, ...]:
+    connections = {fetch.connection for fetch in load.fetches}
+    counts = len(load.fetches), sum(fetch.bytes for fetch in load.fetches), len(connections)
+    times_s = load.start_s, load.first_byte_s, load.render_s, load.load_s, load.time_s
+    return (url, *map(str, counts), *(f"{time_s:.3f}" for time_s in times_s))
 
 
 def _row(page: Mapping[str, Any]) -> tuple[str, ...]:
