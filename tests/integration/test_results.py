@@ -147,7 +147,8 @@ def test_the_emulator_writes_the_same_files(catnip: Run, tmp_path: Path) -> None
         "ports": 2,
         "bursts": 2,
     }
-    without_rows = dict.fromkeys(("echoes", "intervals", "datagrams", "segments", "videos"), 0)
+    others = ("echoes", "intervals", "datagrams", "segments", "videos", "loads", "fetches")
+    without_rows = dict.fromkeys(others, 0)
     assert rows == {**with_rows, **without_rows}
     summarized = summary.of_tables(emulated_tables, did.variants, did.seeds)
     assert str(summarized) == str(summary.of_tables(simulated_tables, ran.variants, ran.seeds))
