@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from catnip._core import InputError, Scenario
-from catnip.analysis import summary, users
+from catnip.analysis import milestones, summary, users
 from catnip.analysis.interval import Interval
 from catnip.analysis.summary import Summary
 from catnip.base import extras, files, paths
@@ -111,7 +111,8 @@ class Results:
         if missing:
             raise InputError(f"tables: a summary also needs {missing}")
         summaries = summary.of_tables(self.tables, self.variants, self.seeds, self.seed_counts)
-        return users.with_busy_goodput(summaries, self.tables, self._counts, self.seeds)
+        summaries = users.with_busy_goodput(summaries, self.tables, self._counts, self.seeds)
+        return milestones.of_tables(summaries, self.tables, self._counts, self.seeds)
 
     @cached_property
     def fairness(self) -> dict[str, Interval]:

@@ -53,6 +53,9 @@ class GroupSummary:
     confidence: float = 0.95
     """Confidence of the intervals, higher if they are those of one of several looks
     (`catnip.analysis.stopping`)."""
+    milestones: Mapping[str, "GroupSummary"] = field(default_factory=dict, repr=False)
+    """Times until each milestone of recorded pages, by its name in the table `loads`, as those of a group;
+    empty for other groups, and if that table was not made (`catnip.analysis.milestones`)."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -91,7 +94,10 @@ class GroupSummary:
         """Returns the summary with the confidence of one of several looks."""
         means = {key: widened(one, confidence) for key, one in self.means.items()}
         restricted_s = None if self.restricted_s is None else widened(self.restricted_s, confidence)
-        return replace(self, means=means, restricted_s=restricted_s, confidence=confidence)
+        milestones = {name: one.of_look(confidence) for name, one in self.milestones.items()}
+        return replace(
+            self, means=means, restricted_s=restricted_s, confidence=confidence, milestones=milestones
+        )
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ def of_tables(
     """
     needed = {name: {key: tables[name][key] for key in columns} for name, columns in TABLES.items()}
     if counts is not None:
-        return summarize(partial(_rows_of, needed), variants, seeds, counts)
+        return summarize(partial(rows_of, needed), variants, seeds, counts)
     summaries = _core.summarize_tables(needed, len(variants), list(seeds))
     return _by_name(variants, summaries, [len(seeds)] * len(variants))
 
@@ -159,7 +165,7 @@ def summarize(
     return _by_name(variants, _core.summarize(read, numbers, list(seeds)), numbers)
 
 
-def _rows_of(tables: Mapping[str, Table], name: str, variant: int) -> dict[str, Column]:
+def rows_of(tables: Mapping[str, Table], name: str, variant: int) -> dict[str, Column]:
     """Returns the rows of a variant in a table that is ordered by variant."""
     columns = tables[name]
     first, end = (bisect_left(columns["variant"], one) for one in (variant, variant + 1))

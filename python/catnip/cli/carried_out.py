@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from catnip.base.locks import last_of_several_writers, one_of_several_writers, o
 from catnip.base.progress import Progress
 from catnip.base.verbosity import note
 from catnip.report.summary_tables import STOPPING, Pairs, bases, is_settled, pairs_of
-from catnip.store import runs
+from catnip.store import runs, sites
 from catnip.store.runs import Request, Rule
 from catnip.store.tables import Column
 
@@ -51,6 +51,16 @@ class Plan:
     def seeds(self, counts: Iterable[int]) -> Sequence[int]:
         """Returns the seeds of all variants together, whose numbers are given."""
         return range(self.first_seed, self.first_seed + max(counts))
+
+    @cached_property
+    def has_milestones(self) -> bool:
+        """True if the runs may load recorded pages, of which the summaries then have the milestones."""
+        return sites.may_load(self.scenario)
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """Tables that the summaries need."""
+        return [*summary.TABLES, *(["loads"] if self.has_milestones else [])]
 
     def told(self) -> str | None:
         """Returns the rule as a sentence; None if there is none."""
@@ -156,14 +166,14 @@ def outcome_of(
 
 def _in_memory(plan: Plan, threads: int, executor: runs.Executor | None, progress: runs.Progress) -> Outcome:
     """Executes all runs and keeps their summaries only. Raises InputError."""
-    if plan.rule is None and executor is None:
+    if plan.rule is None and executor is None and not plan.has_milestones:
         seeds = list(plan.seeds(plan.looks))
         summaries = summary.of_runs(plan.scenario, plan.variants, seeds, threads, progress)
         return _outcome(plan, summaries, [plan.looks[0]] * len(plan.variants))
     from catnip.store.points import InMemory, Points  # noqa: PLC0415 -- few runs need it
 
     points = Points(InMemory(), plan.variants, plan.first_seed)
-    request = Request(plan.scenario, plan.variants, list(summary.TABLES), None, threads)
+    request = Request(plan.scenario, plan.variants, plan.tables, None, threads)
     rule, everything = plan.stopping(), range(len(plan.variants))
     runs.carry_out(points, request, everything, rule, progress, executor)
     counts = runs.settled(points, len(plan.variants), rule)
@@ -189,7 +199,7 @@ def _on_disk(
     from catnip.store import results  # noqa: PLC0415 -- needs the Parquet library
 
     manifest = results.Manifest.of(plan.scenario, plan.variants, plan.seeds(plan.looks[:1]), series=series)
-    needed = written | set(summary.TABLES)
+    needed = written | set(plan.tables)
     rule = plan.stopping()
     if shard is not None:
         with one_of_several_writers(folder):
@@ -236,6 +246,8 @@ def _executor(dask: str | None, threads: int) -> Iterator[runs.Executor | None]:
 
 def _of_points(plan: Plan, points: "Points", counts: Sequence[int]) -> Outcome:
     summaries = plan.summarized(points, range(len(plan.variants)), counts)
+    if plan.has_milestones:
+        summaries = _with_milestones(plan, points, summaries, counts)
     if len(set(counts)) == 1:
         return _outcome(plan, summaries, counts)
     index = {name: number for number, name in enumerate(plan.variants)}
@@ -247,6 +259,17 @@ def _of_points(plan: Plan, points: "Points", counts: Sequence[int]) -> Outcome:
         ours, theirs = plan.summarized(points, together, [count, count]).values()
         pairs[name] = ours, theirs
     return Outcome(summaries, pairs, counts)
+
+
+def _with_milestones(
+    plan: Plan, points: "Points", summaries: Mapping[str, Summary], counts: Sequence[int]
+) -> dict[str, Summary]:
+    from catnip.analysis import milestones  # noqa: PLC0415 -- few runs need it
+
+    def read(table: str, variant: int) -> Mapping[str, Column]:
+        return points.rows(table, milestones.TABLES[table], variant, counts[variant])
+
+    return milestones.with_milestones(summaries, read, counts, plan.seeds(counts))
 
 
 def _outcome(plan: Plan, summaries: Mapping[str, Summary], counts: Sequence[int]) -> Outcome:

@@ -257,7 +257,10 @@ def _print_results(
     certificate: Mapping[str, Any],
     as_json: bool,
 ) -> None:
+    from catnip.analysis import milestones  # noqa: PLC0415 -- help needs none of it
+
     summaries = summary.of_tables(tables, [variant], [seed])
+    summaries = milestones.of_tables(summaries, tables, [1], [seed])
     if as_json:
         output.print_json({**document(scenario, [seed], summaries, {}, {}, {}), "certificate": certificate})
     else:

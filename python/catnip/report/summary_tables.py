@@ -28,6 +28,7 @@ Predictions: TypeAlias = "Mapping[str, Mapping[str, Prediction]]"
 
 TIMES: Mapping[str, str] = _core.TRANSFER_TIMES
 """Labels of the mean transfer times, such as page times, by the name of the measure."""
+PAGE_TIME = "page_time_s"
 RATES = {
     "p95_s": "95th percentile, s",
     "goodput_mbps": "goodput, Mbit/s",
@@ -41,6 +42,13 @@ MEASURES = {**TIMES, **RATES}
 DIFFERENCES = {**TIMES, "restricted_s": "restricted mean, s", **RATES}
 STOPPING = [key for key in DIFFERENCES if key != BUSY]
 """Measures of rules of stopping: those that the summary of each variant has while it is run."""
+MILESTONES = {
+    "first_byte_s": "first byte, s",
+    "render_s": "first rendering, s",
+    "load_s": "load event, s",
+    "byte_index_s": "ByteIndex, s",
+    "time_s": "end, s",
+}
 LINKS = {
     "utilization_pct": "utilization, %",
     "queue_packets": "queue, packets",
@@ -83,6 +91,11 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
         notes = [note for note in (CUT_SHORT, ALIKE) if note in table.note and note not in explained]
         explained.update(notes)
         tables[index] = replace(table, note="\n".join(notes))
+    for name in names:
+        of = {variant: one.groups[name] for variant, one in summaries.items() if name in one.groups}
+        if any(one.milestones for one in of.values()):
+            about = "Milestones" if len(names) == 1 else f"Milestones of {name}"
+            tables.append(_of_milestones(about, of, explained))
     tables.append(_of_links(title or "Links", summaries))
     return tables
 
@@ -308,7 +321,13 @@ def _group(of: GroupSummary) -> dict[str, Any]:
         "means": _intervals(of.means),
         "restricted_s": None if of.restricted_s is None else interval(of.restricted_s),
         "horizon_s": finite(of.horizon_s),
+        **({"milestones": _milestones(of)} if of.milestones else {}),
     }
+
+
+def _milestones(of: GroupSummary) -> dict[str, dict[str, float | None]]:
+    """Returns the mean times until the milestones of a group of recorded pages, for JSON."""
+    return {name: interval(one.means[PAGE_TIME]) for name, one in of.milestones.items()}
 
 
 def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
@@ -336,6 +355,21 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     columns = ["variant", *before, *(MEASURES[key] for key in keys)]
     marks = {CUT_SHORT: is_cut_short, ALIKE: any(of.is_alike for of in variants.values())}
     return ReportTable(title, columns, rows, "\n".join(note for note, has_mark in marks.items() if has_mark))
+
+
+def _of_milestones(title: str, variants: Mapping[str, GroupSummary], explained: set[str]) -> ReportTable:
+    """Returns the table of the mean times until the milestones of a group's recorded pages.
+
+    It explains the mark of times that are alike unless that is among the notes `explained`.
+    """
+    rows = [
+        (name, *(_mean(of.milestones[one], PAGE_TIME) if one in of.milestones else "–" for one in MILESTONES))
+        for name, of in variants.items()
+    ]
+    is_alike = any(one.is_alike for of in variants.values() for one in of.milestones.values())
+    note = ALIKE if is_alike and ALIKE not in explained else ""
+    explained.add(note)
+    return ReportTable(title, ("variant", *MILESTONES.values()), rows, note)
 
 
 def _mean(of: GroupSummary, key: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catnip import _core
+from catnip._core import Scenario
 
 HARS = (".har", ".har.gz")
 """Ends of the names of files that are read as a HAR, in lower case."""
@@ -41,6 +42,11 @@ class Site:
         document = json.loads(text)
         origins = [_without_default_port(origin) for origin in document["origins"]]
         return cls([[_object(one, origins) for one in page["objects"]] for page in document["pages"]])
+
+
+def may_load(scenario: Scenario) -> bool:
+    """Returns false only if no traffic of a scenario is of the kind that loads recorded sites."""
+    return any(f"{quote}page{quote}" in scenario.text for quote in "'\"")
 
 
 def sites_of(files: Mapping[str, bytes]) -> list[Site]:
