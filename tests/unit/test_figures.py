@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from matplotlib import rc_context
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from catnip.analysis.interval import Interval
-from catnip.figures import bursts, ccdf, cells, lines, pages, style
+from catnip.figures import bursts, ccdf, cells, lines, pages, style, waterfalls
 from catnip.figures.transfers import sequence_plots, single_loss_profile
 from catnip.papers.diffserv.figures import COMPARED
 from catnip.papers.diffserv.runs import SCHEMES
@@ -34,6 +35,12 @@ CELLS = cells.Cells(
     "files", "time, s", np.array([[0.5, 2.0], [np.nan, 9.0]]), np.array([[0.01, np.nan], [np.nan, 0.25]]),
     ["5ms", "80ms"], ["1Mbit", "2Mbit"], "rate", "delay", "files",
 )  # fmt: skip
+NO_PARTS = dict.fromkeys(waterfalls.PARTS, 0.0)
+BARS = [
+    waterfalls.Bar(f"image-{n}.png", 1500 * n, 10.0 * n, {**NO_PARTS, "wait": 40.0, "receive": 5.0 * n})
+    for n in range(1, 5)
+]
+MARKS = {"first byte": 50.0, "load event": 100.0}
 DRAWN: dict[str, Callable[[], str]] = {
     "profile": lambda: single_loss_profile([1, 2, 3], [3, 2, 1], [3, 2, 1], 1.0, [True, True, False]),
     "sequence": lambda: sequence_plots([("Reno", [0.0, 0.1, 0.5], [0, 1, 1])] * 4, "Four"),
@@ -42,6 +49,7 @@ DRAWN: dict[str, Callable[[], str]] = {
     "ccdf": lambda: ccdf.ccdf_panels("Late", [ccdf.Panel("Pages", [ABOVE], (1,))], "page time, s"),
     "map": lambda: lines.panels("Gain", [MAPPED, MAPPED]),
     "cells": lambda: cells.heat_maps("Times", [CELLS, replace(CELLS, title="others", upwards=False)]),
+    "waterfall": lambda: waterfalls.waterfall("HTTP/2", BARS, MARKS, 120.0),
     "rates": lambda: ccdf.over_rates("Files", [1, 2, 3], {"RED": ABOVE.share}, "Mbit/s", "files per second"),
 }
 
@@ -183,3 +191,84 @@ def test_heat_maps_of_one_group_share_their_colours() -> None:
     )
     lightest = "#fde725"
     assert together.count(f"fill: {lightest}") < apart.count(f"fill: {lightest}")
+
+
+def drawn_bars(bars: list[waterfalls.Bar], end_ms: float) -> list[tuple[float, float, float, str]]:
+    """Returns row, begin, end and colour of each part that is drawn."""
+    axes = Figure().subplots()
+    for row, bar in enumerate(bars):
+        waterfalls._draw(axes, row, bar, end_ms)
+    return [
+        (round(box.y0 + box.height / 2), box.x0, box.x1, to_hex(patch.get_facecolor()))
+        for patch in axes.patches
+        for box in [patch.get_window_extent().transformed(axes.transData.inverted())]
+    ]
+
+
+def test_the_parts_of_a_fetch_follow_each_other_in_a_row_each_in_its_colour() -> None:
+    parts_ms = {part: 10.0 * number for number, part in enumerate(waterfalls.PARTS, 1)}
+    drawn = drawn_bars([BARS[0], waterfalls.Bar("a", 1, 30.0, parts_ms)], 400.0)
+    row = [part for part in drawn if part[0] == 1]
+    assert [colour for *_, colour in row] == [colour for _, colour, _ in waterfalls.PARTS.values()]
+    assert len({colour for *_, colour in row}) == len(waterfalls.PARTS)
+    at_ms = 30.0
+    for (_, begin, end, _), duration_ms in zip(row, parts_ms.values(), strict=True):
+        assert (begin, end) == pytest.approx((at_ms, at_ms + duration_ms))
+        at_ms = end
+    assert len([part for part in drawn if part[0] == 0]) == 2, "parts without a duration are not drawn"
+
+
+def test_the_shortest_part_is_a_pixel_wide_and_above_the_next_one() -> None:
+    tiny = waterfalls.Bar("a", 1, 0.0, {**NO_PARTS, "tls": 0.01, "wait": 500.0})
+    (_, begin, end, _), (_, after, *_) = drawn_bars([tiny], 750.0)
+    assert (begin, end) == pytest.approx((0.0, 1.0))
+    assert after == pytest.approx(0.01)
+    axes = Figure().subplots()
+    waterfalls._draw(axes, 0, tiny, 750.0)
+    shortest, longer = axes.patches
+    assert shortest.get_zorder() > longer.get_zorder()
+
+
+@pytest.mark.parametrize(("objects", "rows"), [(3, 3), (60, 60), (61, 60), (300, 60)])
+def test_a_waterfall_of_many_objects_tells_how_many_it_leaves_out(
+    objects: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Figure] = []
+
+    def keep(figure: Figure, _: str) -> str:
+        seen.append(figure)
+        return ""
+
+    monkeypatch.setattr(style, "svg", keep)
+    waterfalls.waterfall("All", [BARS[0]] * objects, MARKS, 100.0)
+    [axes] = seen[0].axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    more = [f"and {objects - rows} more"] if objects > rows else []
+    assert labels == ["image-1.png"] * rows + more
+    centres = [patch.get_path().get_extents(patch.get_patch_transform()) for patch in axes.patches]
+    assert {round(box.y0 + box.height / 2) for box in centres} == set(range(rows))
+    assert axes.get_ylim()[0] > len(labels) - 1
+    height = seen[0].get_size_inches()[1]
+    assert height < 15, "a page of a screen or two"
+
+
+def test_the_legend_of_a_waterfall_names_what_is_drawn_and_the_times_of_milestones() -> None:
+    drawn = DRAWN["waterfall"]()
+    assert "Shown: wait for the first byte; first byte, 50 ms; receive; load event, 100 ms." in drawn
+    assert "TLS" not in drawn
+    assert "first rendering" not in drawn
+
+
+def test_the_colours_of_a_waterfall_are_those_that_change_on_a_dark_page() -> None:
+    parts = {colour for _, colour, _ in waterfalls.PARTS.values()}
+    assert parts | {colour for _, colour, _ in waterfalls.MARKS} <= set(style.ON_DARK)
+    assert len({style.ON_DARK[colour] for colour in parts}) == len(parts)
+
+
+def test_a_long_name_keeps_its_begin_and_its_end() -> None:
+    name = "application-of-a-shop." + 40 * "0" + ".min.js"
+    short = waterfalls._shortened(name)
+    assert len(short) <= waterfalls.LONGEST_NAME
+    begin, end = short.split("…")
+    assert name.startswith(begin) and name.endswith(end) and end.endswith(".min.js")
+    assert waterfalls._shortened("a.js") == "a.js"

@@ -265,12 +265,13 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
 
 def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None) -> None:
     """Writes the HTML report and the SVG plot of a run."""
-    from catnip.report import run_page  # noqa: PLC0415 -- slow to load
+    from catnip.report import run_page, waterfalls  # noqa: PLC0415 -- slow to load
 
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
     drawn = run_page.figures(scenario, seeds, summaries, plan.axes)
     if page is not None:
-        files.write(page, run_page.page(scenario, seeds, summaries, drawn, plan.against, outcome.pairs))
+        shown = [*drawn, *waterfalls.figures(scenario, seeds[0], summaries)]
+        files.write(page, run_page.page(scenario, seeds, summaries, shown, plan.against, outcome.pairs))
     if plot is not None:
         if not drawn:
             raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
