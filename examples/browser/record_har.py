@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from catnip.web.chromium import LONGEST_S, Chromium, find
+from catnip.web.chromium import LONGEST_S, Chromium, find, flags_of, login_of
 
 UNKNOWN = -1
 
@@ -124,6 +125,7 @@ def entry(exchange: Exchange) -> Json:
     return {
         "_connectionId": str(response.get("connectionId", "")),
         "_initiator": sent["initiator"],
+        "_priority": sent["request"]["initialPriority"],
         "_resourceType": sent.get("type", "Other").lower(),
         **({"_fromCache": "memory" if exchange.from_memory else "disk"} if is_cached else {}),
         "cache": {},
@@ -207,7 +209,7 @@ def main() -> int:
         program = find("chromium")
         if program is None:
             raise RuntimeError("chromium: not found, install it (apt install chromium)")
-        with Chromium(program) as browser:
+        with Chromium(program, flags_of(os.environ), login=login_of(os.environ)) as browser:
             recorded = json.dumps(har(browser.record(options.url, LONGEST_S)), indent=1) + "\n"
         if options.out:
             options.out.write_text(recorded, encoding="utf-8")

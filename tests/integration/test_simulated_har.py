@@ -391,6 +391,4 @@ def test_the_parts_of_every_fetch_add_up_to_its_time_and_all_of_them_belong_to_a
             assert sum(fetch.parts_ns.values()) == round(1e9 * fetch.time_s)
             opened_s = fetch.look_up_s + fetch.connect_s + fetch.tls_s
             assert opened_s + fetch.parts_ns["queued"] / 1e9 == pytest.approx(fetch.sent_s, abs=2e-9)
-        [site] = sites.sites_of(manifest.rebuilt().bundle()[3])
-        spoken = set(har.versions_of(har.Run("", site, of_run)).values())
-        assert spoken == {"HTTP/1.1" if name == "http=1.1" else "HTTP/2"}
+        assert {f"http={fetch.http}" for fetch in fetches} == {name}

@@ -21,6 +21,8 @@ class Fetch:
     object: int
     origin: int
     connection: int
+    http: str
+    """Version of HTTP: 1.1 or 2."""
     bytes: int
     start_s: float
     look_up_s: float

@@ -1,13 +1,12 @@
 """Simulated loads of recorded pages as a HAR 1.2, which tools for recordings of browsers read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
 from typing import Any
 
 from catnip._core import __version__
-from catnip.analysis.loads import WITHIN_S, Fetch, Load
+from catnip.analysis.loads import Fetch, Load
 from catnip.store.sites import Site, SiteObject
 
 EPOCH = datetime(2000, 1, 1)
@@ -35,7 +34,6 @@ MIME_OF_ENDING = {
 UNKNOWN_MIME = "x-unknown"
 PRIORITIES = ("VeryHigh", "High", "Medium", "Low", "VeryLow")
 """Names of Chromium's priorities by the urgency (RFC 9218) that it sends."""
-VERSIONS = {"h1": "HTTP/1.1", "h2": "HTTP/2"}
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,8 @@ class Run:
 
 def har_of(run: Run, chosen: Sequence[Load]) -> dict[str, Any]:
     """Returns the HAR of some loads of a run, with an entry for each object, in the order of the requests."""
-    versions = versions_of(run)
     entries = [
-        (fetch.start_s, _entry(load, fetch, run.site.pages[load.page - 1], versions))
+        (fetch.start_s, _entry(load, fetch, run.site.pages[load.page - 1]))
         for load in chosen
         for fetch in load.fetches
     ]
@@ -66,49 +63,6 @@ def har_of(run: Run, chosen: Sequence[Load]) -> dict[str, Any]:
             "comment": comment,
         }
     }
-
-
-def versions_of(run: Run) -> dict[int, str]:
-    """Returns the version of HTTP with which each origin was spoken to, as far as its connections tell.
-
-    Requests that overlap on a connection, and a connection to two origins, are HTTP/2; two connections to an
-    origin in one load are HTTP/1.1. Other origins have the version of the recording, unless the scenario has
-    evidently set another one for all.
-    """
-    shared = set[int]()
-    apart = set[int]()
-    for load in run.loads:
-        by_connection = sorted(load.fetches, key=lambda fetch: (fetch.connection, fetch.sent_at_s))
-        for _, one in groupby(by_connection, key=lambda fetch: fetch.connection):
-            shared |= _of_multiplexed(list(one))
-        of_origin: dict[int, set[int]] = {}
-        for fetch in load.fetches:
-            of_origin.setdefault(fetch.origin, set()).add(fetch.connection)
-        apart |= {origin for origin, connections in of_origin.items() if len(connections) > 1}
-    known = dict.fromkeys(apart - shared, "h1") | dict.fromkeys(shared, "h2")
-    recorded = _recorded_versions(run.site)
-    others = {version for origin, version in known.items() if recorded[origin] != version}
-    if len(others) == 1:
-        recorded = dict.fromkeys(recorded, others.pop())
-    return {origin: VERSIONS[version] for origin, version in (recorded | known).items()}
-
-
-def _of_multiplexed(fetches: Sequence[Fetch]) -> set[int]:
-    """Returns the origins of a connection if its fetches, in the order of the requests, show HTTP/2."""
-    origins = {fetch.origin for fetch in fetches}
-    overlap = any(later.sent_at_s < one.end_at_s - WITHIN_S for one, later in pairwise(fetches))
-    return origins if overlap or len(origins) > 1 else set()
-
-
-def _recorded_versions(site: Site) -> dict[int, str]:
-    """Returns the version of each origin: that of most of its responses, otherwise HTTP/2 with TLS only."""
-    votes: dict[int, list[int]] = {}
-    has_tls: dict[int, bool] = {}
-    for one in (one for page in site.pages for one in page):
-        has_tls[one.origin] = one.url.startswith("https:")
-        vote = 0 if one.protocol is None else -1 if one.protocol == "h1" else 1
-        votes.setdefault(one.origin, []).append(vote)
-    return {origin: "h2" if (sum(of), has_tls[origin]) > (0, False) else "h1" for origin, of in votes.items()}
 
 
 def _page(load: Load, site: Site) -> dict[str, Any]:
@@ -130,11 +84,9 @@ def _page(load: Load, site: Site) -> dict[str, Any]:
     }
 
 
-def _entry(
-    load: Load, fetch: Fetch, objects: Sequence[SiteObject], versions: Mapping[int, str]
-) -> dict[str, Any]:
+def _entry(load: Load, fetch: Fetch, objects: Sequence[SiteObject]) -> dict[str, Any]:
     one = objects[fetch.object]
-    version = versions[fetch.origin]
+    version = f"HTTP/{fetch.http}"
     urgency = _urgency(one.priority)
     return {
         "pageref": _page_id(load),

@@ -32,6 +32,9 @@ pub struct SiteFile {
 pub struct RecordedPage {
     /// URL of the first object, without possibly private parts.
     pub url: String,
+    /// Time from the end of the last object for which the load event waits to that event, milliseconds.
+    #[serde(default)]
+    pub load_delay_ms: f64,
     /// Objects in the order of their requests, at least one.
     pub objects: Vec<RecordedObject>,
 }
@@ -134,6 +137,9 @@ impl SiteFile {
         for (number, page) in self.pages.iter().enumerate() {
             let comma = if number > 0 { "," } else { "" };
             let _ = write!(out, "{comma}\n    {{\n      \"url\": {},\n", quoted(&page.url));
+            if page.load_delay_ms > 0.0 {
+                let _ = writeln!(out, "      \"load_delay_ms\": {},", page.load_delay_ms);
+            }
             let object =
                 |object| serde_json::to_string(object).expect("numbers, which are finite, and texts");
             let objects: Vec<_> = page.objects.iter().map(|it| format!("        {}", object(it))).collect();
@@ -162,7 +168,8 @@ impl SiteFile {
             .collect();
         let page = |page: &RecordedPage| {
             let objects = page.objects.iter();
-            SitePage::new(objects.map(|of| of.site_object(&versions, options.priorities)).collect())
+            let objects = objects.map(|of| of.site_object(&versions, options.priorities)).collect();
+            SitePage::new(objects, Span::from_secs_f64(page.load_delay_ms / 1e3))
         };
         let pages = self.pages.iter().map(page).collect();
         Site { names: names.iter().map(|name| name.len() as u32).collect(), origins, pages }
@@ -208,6 +215,10 @@ impl SiteFile {
             return Err(("pages".into(), "no pages".into()));
         }
         for (number, page) in self.pages.iter().enumerate() {
+            if !(0.0..=MAX_MS).contains(&page.load_delay_ms) {
+                let message = format!("{}: expected 0 to {MAX_MS}", page.load_delay_ms);
+                return Err((format!("pages[{number}].load_delay_ms"), message));
+            }
             if page.objects.is_empty() {
                 return Err((format!("pages[{number}].objects"), "no objects".into()));
             }

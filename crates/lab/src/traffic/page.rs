@@ -55,6 +55,10 @@ pub(crate) struct PageFile {
     #[serde(default)]
     #[schemars(example = &"none", extend("default" = "chrome"))]
     priorities: Text<Priorities>,
+    /// Limit of requests while objects block the first rendering: one of urgency 2 is sent if fewer of that urgency are outstanding, and a less
+    /// urgent one if fewer of any are.
+    #[schemars(range(min = 1), example = 10, extend("x-default" = "2 with the priorities of chrome, as Chromium until the body begins; otherwise none"))]
+    early_limit: Option<u32>,
     /// HTTP/2: payload of a frame, up to 16777215 bytes.
     #[schemars(range(min = 1, max = MAX_FRAME_BYTES), example = 1400, extend("default" = FRAME_BYTES))]
     frame_bytes: Option<u64>,
@@ -130,6 +134,8 @@ const RESOLVER_TIMEOUT: Span = Span::from_secs(1);
 const TIMES: u32 = 1;
 /// Default number of connections to an origin, as in browsers.
 const CONNECTIONS_PER_ORIGIN: u32 = 6;
+/// Limit of early requests in Chromium (tight mode of its ResourceLoadScheduler).
+const EARLY_LIMIT: u32 = 2;
 /// Default size of a frame. RFC 9113, section 6.5.2, SETTINGS_MAX_FRAME_SIZE: "The initial value is 2^14 (16,384) octets", and the maximum
 /// is 2^24-1.
 const FRAME_BYTES: u64 = 16_384;
@@ -194,6 +200,7 @@ impl TrafficKind for PageFile {
             },
             tls: self.tls(context)?,
             look_ups: self.look_ups(context)?,
+            early_limit: self.early_limit(context)?,
             keep_alive: self.keep_alive,
             times,
             think_s: self.think.as_ref().map_or(Distribution::Constant(0.0), |value| value.0.clone()),
@@ -260,6 +267,14 @@ impl PageFile {
             unsent_bytes: within("unsent_bytes", self.unsent_bytes, u64::from(u32::MAX))?,
         };
         Ok((version, framing))
+    }
+
+    fn early_limit(&self, context: &BuildContext<'_>) -> Result<Option<u32>, KeyError> {
+        match (self.early_limit, self.priorities.0) {
+            (Some(0), _) => Err((context.key("early_limit"), "0: expected at least 1".into())),
+            (None, Priorities::Chrome) => Ok(Some(EARLY_LIMIT)),
+            (limit, _) => Ok(limit),
+        }
     }
 
     fn look_ups(&self, context: &BuildContext<'_>) -> Result<Option<LookUps>, KeyError> {

@@ -431,8 +431,8 @@ fn a_handshake_costs_its_round_trips_and_its_bytes() {
         let more_s = time_s - none_s - 0.040 * f64::from(round_trips);
         // The flights take some milliseconds at 10 Mbit/s: 5 KB take 4 ms.
         assert!((-1e-9..0.008).contains(&more_s), "{keys}: {more_s}");
-        // Each frame is a record, as is the start of HTTP/2.
-        let framing = if keys.contains("http") { (49 + 22) + 2 * (9 + 22) } else { 22 };
+        // The start of HTTP/2 is a record, and the response another one with two frames.
+        let framing = if keys.contains("http") { (49 + 22) + (2 * 9 + 22) } else { 22 };
         assert_eq!(bytes - none_bytes, f64::from(flight + 2 * (265 + 22) + framing), "{keys}");
     }
 }
@@ -606,6 +606,10 @@ fn the_milestones_of_a_page_wait_for_the_objects_that_hold_them() {
     let weighted =
         ends.iter().zip([1.0, 2.0, 3.0, 4.0]).map(|(end, weight)| end * weight).sum::<f64>() / 10.0;
     assert!((column("byte_index_s") - weighted).abs() < 1e-8);
+    let late = site(1, &[vec![object(0, 500)]]).replace("\"url\":", "\"load_delay_ms\": 70.0, \"url\":");
+    let late = Loaded::of(&late, "", 1);
+    let load_s = late.column(TableName::LOADS, "load_s")[0];
+    assert!((load_s - late.times()[0].1 - 0.070).abs() < 1e-9, "the browser's own time after the objects");
     let unmarked = Loaded::of(&site(1, &[vec![object(0, 500), at(50.0, 600, Some(Holds::End))]]), "", 1);
     let times = unmarked.times();
     assert_eq!(unmarked.column(TableName::LOADS, "render_s")[0], times[0].1, "the first object that arrives");
@@ -670,4 +674,46 @@ fn origins_that_shared_a_connection_when_recorded_share_one_and_have_the_recorde
     assert_eq!(connections(""), 1 + 1 + 2);
     assert_eq!(connections("coalesced = false"), 2 + 1 + 2);
     assert_eq!(connections("coalesced = true"), 2 + 2, "two servers; the last origin has HTTP/1.1");
+}
+
+#[test]
+fn less_urgent_objects_wait_while_others_block_the_first_rendering_as_in_chromium() {
+    let of = |priority: &str, holds: Option<Holds>, bytes| RecordedObject {
+        priority: Some(priority.into()),
+        holds,
+        after: Some(0),
+        // What does not block comes from another server.
+        ..object(u32::from(holds.is_none()), bytes)
+    };
+    let page = site(
+        2,
+        &[vec![
+            RecordedObject { priority: Some("u=0, i".into()), holds: Some(Holds::Render), ..object(0, 5000) },
+            of("u=0", Some(Holds::Render), 5000),
+            of("u=1", Some(Holds::Render), 200_000),
+            of("u=2", None, 500),
+            of("u=2", None, 500),
+            of("u=2", None, 500),
+            of("u=3, i", None, 500),
+        ]],
+    );
+    let starts = |keys: &str| {
+        let times = Loaded::of(&page, &format!("http = '2'\n{keys}"), 1).times();
+        let (first, blocking) = (times[0].1, times[2].1);
+        times[1..].iter().map(|(start, _)| (start - first < 1e-9, start - blocking)).collect::<Vec<_>>()
+    };
+    let tight = starts("");
+    let at_once: Vec<bool> = tight.iter().map(|(at_once, _)| *at_once).collect();
+    // The style sheet, the script, and two of urgency 2. The third of these follows when one has ended, and the image when at most one
+    // request is outstanding: the last one that blocks.
+    assert_eq!(at_once, [true, true, true, true, false, false]);
+    assert!(
+        tight[4].1 < 0.0 && tight[5].1 < 0.0,
+        "before the end of the script, which takes long: {tight:?}"
+    );
+    let one = starts("early_limit = 1");
+    assert!(one[5].1.abs() < 1e-9, "with the end of what blocks: {one:?}");
+    for keys in ["early_limit = 100", "priorities = 'firefox'"] {
+        assert!(starts(keys).iter().all(|(at_once, _)| *at_once), "{keys}");
+    }
 }

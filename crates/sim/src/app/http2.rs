@@ -47,12 +47,14 @@ impl Streams {
         self.0.push_back(Stream { tag, priority, remaining: bytes, is_new: true });
     }
 
-    /// Returns the tag and the payload of the next frame: of the first response of the smallest urgency. An incremental response then goes
-    /// behind the others; another one keeps its turn until its end (RFC 9218, section 10).
-    pub(super) fn next_frame(&mut self, framing: Framing) -> Option<(u64, u64)> {
+    /// Returns the tag of the next response to write, the bytes of it that are written, and true if they are its first: a frame of the first
+    /// response of the smallest urgency. An incremental response then goes behind the others; another one keeps its turn until its end (RFC 9218, section 10). With
+    /// TLS, a header shares a record with the first frame of data, as in nginx.
+    pub(super) fn next(&mut self, framing: Framing, has_tls: bool) -> Option<(u64, u64, bool)> {
         let (turn, _) = self.0.iter().enumerate().min_by_key(|(_, stream)| stream.priority.urgency)?;
         let stream = &mut self.0[turn];
-        let limit = if std::mem::take(&mut stream.is_new) { HEADER_BYTES } else { framing.frame_bytes };
+        let is_first = std::mem::take(&mut stream.is_new);
+        let limit = if is_first && !has_tls { HEADER_BYTES } else { framing.frame_bytes };
         let bytes = stream.remaining.min(limit.min(framing.frame_bytes));
         stream.remaining -= bytes;
         let (tag, is_over, is_incremental) = (stream.tag, stream.remaining == 0, stream.priority.incremental);
@@ -61,18 +63,22 @@ impl Streams {
         {
             self.0.push_back(stream);
         }
-        Some((tag, bytes))
+        Some((tag, bytes, is_first))
     }
 }
 
-/// Returns the size on the connection of a frame with this payload, bytes.
-pub(super) fn frame_bytes(payload: u64, has_tls: bool) -> u64 {
-    tls::wrapped(payload + FRAME_HEADER_BYTES, has_tls)
+/// Returns the size on the connection of what is written at once of a response or a request, bytes: with the headers of its frames, and
+/// records of TLS.
+pub(super) fn written(payload: u64, is_first: bool, has_tls: bool) -> u64 {
+    let has_data = is_first && has_tls && payload > HEADER_BYTES;
+    tls::wrapped(payload + FRAME_HEADER_BYTES * (1 + u64::from(has_data)), has_tls)
 }
 
-/// Returns the payload of a frame of this size on the connection, bytes.
-pub(super) fn payload_of(frame: u64, has_tls: bool) -> u64 {
-    tls::unwrapped(frame, has_tls).saturating_sub(FRAME_HEADER_BYTES)
+/// Returns the payload of what was written at once: the inverse of [`written`].
+pub(super) fn payload_of(written: u64, is_first: bool, has_tls: bool) -> u64 {
+    let frames = tls::unwrapped(written, has_tls);
+    let has_data = is_first && has_tls && frames > HEADER_BYTES + FRAME_HEADER_BYTES;
+    frames.saturating_sub(FRAME_HEADER_BYTES * (1 + u64::from(has_data)))
 }
 
 #[cfg(test)]
@@ -87,7 +93,7 @@ mod tests {
         for (&(urgency, incremental, bytes), tag) in responses.iter().zip(0..) {
             streams.push(tag, bytes, FetchPriority { urgency, incremental });
         }
-        std::iter::from_fn(|| streams.next_frame(FRAMING)).collect()
+        std::iter::from_fn(|| streams.next(FRAMING, false)).map(|(tag, bytes, _)| (tag, bytes)).collect()
     }
 
     #[test]
@@ -109,11 +115,21 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_of_a_frame_follows_from_its_size() {
-        for payload in (1..200).chain(16_300..16_500).chain(32_700..32_800) {
-            for has_tls in [false, true] {
-                assert_eq!(payload_of(frame_bytes(payload, has_tls), has_tls), payload);
+    fn the_payload_of_what_is_written_follows_from_its_size() {
+        for payload in (1..300).chain(16_300..16_500).chain(32_700..32_800) {
+            for (is_first, has_tls) in [(false, false), (true, false), (false, true), (true, true)] {
+                assert_eq!(payload_of(written(payload, is_first, has_tls), is_first, has_tls), payload);
             }
         }
+    }
+
+    #[test]
+    fn with_tls_a_header_shares_a_record_with_the_first_data() {
+        let mut streams = Streams::default();
+        streams.push(0, 1500, FetchPriority::DEFAULT);
+        let writes: Vec<_> = std::iter::from_fn(|| streams.next(FRAMING, true)).collect();
+        assert_eq!(writes, [(0, 1000, true), (0, 500, false)]);
+        // Two frames and a record of TLS; then one of each.
+        assert_eq!([written(1000, true, true), written(500, false, true)], [1000 + 18 + 22, 500 + 9 + 22]);
     }
 }

@@ -97,10 +97,10 @@ impl Origin {
     fn write(&mut self, conn: Conn, host: &mut Host<'_>) {
         let framing = self.config.framing;
         let Some(state) = self.conns.get_mut(&conn) else { return };
-        let next = state.streams.next_frame(framing);
+        let next = state.streams.next(framing, state.has_tls);
         state.writing = next.is_some();
-        let Some((tag, payload)) = next else { return };
-        let bytes = http2::frame_bytes(payload, state.has_tls);
+        let Some((tag, payload, is_first)) = next else { return };
+        let bytes = http2::written(payload, is_first, state.has_tls);
         host.send(conn, Message { bytes, tag, response_bytes: 0, context: None });
         host.notify_drained(conn, framing.unsent_bytes);
     }

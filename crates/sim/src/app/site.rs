@@ -26,6 +26,7 @@ pub struct SiteOrigin {
 
 keywords! {
     /// Version of HTTP that browsers and servers of a simulated site use.
+    #[derive(Hash)]
     pub enum Version {
         /// One response after the other over each of several persistent connections (RFC 9112, section 9.3), without pipelining.
         Http1 = ("1.1", "HTTP/1.1: several connections to an origin, one response after the other over each."),
@@ -40,6 +41,8 @@ pub struct SitePage {
     objects: Vec<SiteObject>,
     /// Objects that are requested after the end of each object, in order.
     followers: Vec<Vec<u32>>,
+    /// Time from the end of the last object for which the load event waits to that event.
+    load_delay: Span,
 }
 
 /// Object of a page.
@@ -103,15 +106,16 @@ impl Site {
 }
 
 impl SitePage {
-    /// Returns a page of at least one object. No object may wait for a later one.
-    pub fn new(objects: Vec<SiteObject>) -> Self {
+    /// Returns a page of at least one object. No object may wait for a later one. The load event comes `load_delay` after the objects for
+    /// which it waits.
+    pub fn new(objects: Vec<SiteObject>, load_delay: Span) -> Self {
         let mut followers = vec![Vec::new(); objects.len()];
         for (number, object) in (0..).zip(&objects) {
             if let Some(before) = object.after {
                 followers[before as usize].push(number);
             }
         }
-        Self { objects, followers }
+        Self { objects, followers, load_delay }
     }
 
     /// Returns the objects of the page.
@@ -122,6 +126,11 @@ impl SitePage {
     /// Returns the objects that are requested after the end of an object.
     pub fn followers(&self, object: u32) -> &[u32] {
         &self.followers[object as usize]
+    }
+
+    /// Returns the time from the end of the last object for which the load event waits to that event.
+    pub fn load_delay(&self) -> Span {
+        self.load_delay
     }
 
     /// Returns the size of the page, bytes.

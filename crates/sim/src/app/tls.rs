@@ -89,6 +89,11 @@ pub(super) fn wrapped(bytes: u64, has_tls: bool) -> u64 {
     if has_tls { bytes + RECORD_EXTRA_BYTES * bytes.div_ceil(RECORD_BYTES) } else { bytes }
 }
 
+/// Returns the number of bytes of a connection after which the first of `bytes` bytes can be used: those of the first record.
+pub(super) fn first_bytes(bytes: u64, has_tls: bool) -> u64 {
+    if has_tls { wrapped(bytes.min(RECORD_BYTES), true) } else { 1 }
+}
+
 /// Returns the size of the data in bytes of a connection: the inverse of [`wrapped`].
 pub(super) fn unwrapped(bytes: u64, has_tls: bool) -> u64 {
     let records = bytes.div_ceil(RECORD_BYTES + RECORD_EXTRA_BYTES);

@@ -333,7 +333,14 @@ fn build_page(
             holds: holds(entry, object, load_ms),
         });
     }
-    RecordedPage { url, objects }
+    let held = entries.iter().filter(|entry| entry.dropped.is_none()).map(|entry| entry.end_ms());
+    let last_ms = held.filter(|end_ms| load_ms.is_none_or(|load| *end_ms <= load)).fold(f64::NAN, f64::max);
+    let load_delay_ms = load_ms.map_or(0.0, |load| load - last_ms);
+    RecordedPage {
+        url,
+        load_delay_ms: if load_delay_ms > 0.0 { to_micros(load_delay_ms) } else { 0.0 },
+        objects,
+    }
 }
 
 /// Returns the value of the `priority` header with which the browser requested an object, if its priority is recorded.

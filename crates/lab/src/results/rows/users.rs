@@ -102,7 +102,7 @@ impl ActivityTable for LoadRecord {
         );
         to.float(
             "load_s",
-            "Time since then until all objects had arrived for which the load event waits.",
+            "Time since then until the load event: the end of all objects for which it waits, and the browser's own time after it.",
             since(|it| it.load),
         );
         to.float(
@@ -139,6 +139,7 @@ impl ActivityTable for FetchRecord {
         to.integer("connection", "Number of the connection among all of the run.", |fetch| {
             fetch.record.connection.into()
         });
+        to.text("http", "Version of HTTP: 1.1 or 2.", |fetch| fetch.record.version.name().into());
         to.integer("bytes", "Size of the response, as recorded.", |fetch| fetch.record.bytes);
         to.float("start_s", "Time from which on the browser wanted the object.", |fetch| {
             fetch.record.wanted.as_secs()

@@ -4,16 +4,20 @@ mod records;
 pub use self::pools::Coalescing;
 pub use self::records::{FetchRecord, LoadRecord};
 
-use self::pools::{ConnState, Pools};
+use self::pools::{ConnState, Pools, insert_by_urgency};
 use self::records::{Milestones, Progress};
 use super::names::{self, LookUps, NameFlows, Names};
 use super::pages::{ObjectRecord, PageRecord, object_of, tag_of};
-use super::{AppEvent, Application, Interest, Milestone, Site, SiteObject, Tls, Unfinished, Version, tls};
+use super::{
+    AppEvent, Application, Interest, Milestone, Site, SiteObject, SitePage, Tls, Unfinished, Version, tls,
+};
 use crate::FlowId;
 use crate::connection_spec::ConnectionSpec;
 use crate::host::{Conn, Host};
 use crate::message_stream::Message;
 use catnip_base::{Distribution, Rng, Span, Stream, Time};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Configuration of the browsers of a group.
@@ -29,6 +33,9 @@ pub struct LoaderConfig {
     pub tls: Tls,
     /// Look-ups of names; `None` if all are known.
     pub look_ups: Option<LookUps>,
+    /// Limit of requests while objects block the first rendering: one of urgency 2 is sent if fewer of that urgency are outstanding, and a less
+    /// urgent one if fewer of any are. `None` for no limit.
+    pub early_limit: Option<u32>,
     /// True if connections stay open at the end of a page, for use by the next page.
     pub keep_alive: bool,
     /// Number of times that all pages are loaded, one after the other; `None` for no limit.
@@ -51,6 +58,11 @@ pub struct Loader {
     /// Number of objects received.
     complete: u32,
     milestones: Milestones,
+    /// Objects that are requested later, in the order of their urgencies.
+    held: VecDeque<(u8, u32)>,
+    /// Number of outstanding requests, and of those of urgency [`MEDIUM`].
+    outstanding: u32,
+    medium: u32,
     names: Option<Names>,
     /// Objects that wait for the look-up of a name: the name and the object.
     unnamed: Vec<(u32, u32)>,
@@ -59,6 +71,8 @@ pub struct Loader {
 
 /// Key of the timer that starts a page. The key of an object is its number plus one.
 const START_PAGE: u64 = 0;
+/// Urgency of what Chromium requests with the priority Medium.
+const MEDIUM: u8 = 2;
 
 impl Loader {
     /// Creates the browser of user `user`. Its think times depend only on the configuration, the seed of the run and `user`. `servers`, the
@@ -86,6 +100,9 @@ impl Loader {
             objects: Vec::new(),
             complete: 0,
             milestones: Milestones::default(),
+            held: VecDeque::new(),
+            outstanding: 0,
+            medium: 0,
         }
     }
 
@@ -116,6 +133,7 @@ impl Loader {
         self.objects.resize(objects.len(), Progress::default());
         let waiting = |by| objects.iter().filter(|object| object.holds <= by).count() as u32;
         self.milestones = Milestones::of([Milestone::Render, Milestone::Load].map(waiting));
+        (self.outstanding, self.medium) = (0, 0);
         self.pools.start_page();
         if let Some(names) = &mut self.names {
             names.start_page();
@@ -136,10 +154,47 @@ impl Loader {
         }
     }
 
-    /// Requests an object as soon as its name is known and a connection is available.
+    /// Requests an object, or holds it while others block the first rendering and too many are outstanding, as Chromium does until the body
+    /// of the document begins.
     fn want(&mut self, object: u32, host: &mut Host<'_>) {
         let Some(&of) = self.config.site.object((self.page, object)) else { return };
         self.objects[object as usize].wanted = host.now();
+        if self.may_go(of.priority.urgency) {
+            self.ask(object, of, host);
+        } else {
+            insert_by_urgency(&mut self.held, object, of.priority.urgency);
+        }
+    }
+
+    /// Returns true if an object of this urgency may be requested now.
+    fn may_go(&self, urgency: u8) -> bool {
+        let Some(limit) = self.config.early_limit.filter(|_| !self.milestones.is_unblocked()) else {
+            return true;
+        };
+        match urgency.cmp(&MEDIUM) {
+            Ordering::Less => true,
+            Ordering::Equal => self.medium < limit,
+            Ordering::Greater => self.outstanding < limit,
+        }
+    }
+
+    /// Requests objects that were held, as many as may be requested now.
+    fn release(&mut self, host: &mut Host<'_>) {
+        while let Some(&(urgency, object)) = self.held.front()
+            && self.may_go(urgency)
+        {
+            self.held.pop_front();
+            if let Some(&of) = self.config.site.object((self.page, object)) {
+                self.ask(object, of, host);
+            }
+        }
+    }
+
+    /// Requests an object as soon as its name is known and a connection is available.
+    fn ask(&mut self, object: u32, of: SiteObject, host: &mut Host<'_>) {
+        self.objects[object as usize].asked = host.now();
+        self.outstanding += 1;
+        self.medium += u32::from(of.priority.urgency == MEDIUM);
         if let Some(name) = self.config.site.origin(&of).name
             && let Some(names) = &mut self.names
             && !names.ask(name, host)
@@ -188,7 +243,7 @@ impl Loader {
         let tag = tag_of(self.page, object);
         host.send(state.conn, Message { bytes, tag, response_bytes: of.bytes, context: None });
         if version == Version::Http1 && !state.awaits_ticket {
-            host.notify(state.conn, 1);
+            host.notify(state.conn, tls::first_bytes(of.bytes, pool.has_tls));
         }
     }
 
@@ -217,8 +272,11 @@ impl Loader {
         let Some((pool, index)) = self.pools.find(conn) else { return };
         let pool = self.pools.pool_mut(pool);
         pool.on_ticket(index);
-        if pool.version == Version::Http1 {
-            host.notify(conn, 1);
+        let last = pool.conns[index].last;
+        if pool.version == Version::Http1
+            && let Some(of) = self.config.site.object((self.page, last))
+        {
+            host.notify(conn, tls::first_bytes(of.bytes, pool.has_tls));
         }
     }
 
@@ -256,7 +314,7 @@ impl Loader {
         let Some(of) = config.site.object((page, object)).filter(|_| page == self.page) else { return };
         self.on_first_byte(tag, host);
         let progress = &mut self.objects[object as usize];
-        progress.received += self.pools.pool(pool).payload(bytes);
+        progress.received += self.pools.pool(pool).payload(bytes, progress.received == 0);
         if progress.received < of.bytes {
             return;
         }
@@ -265,13 +323,16 @@ impl Loader {
         self.send_waiting(pool, index, host);
         self.complete += 1;
         let needed = [Milestone::Render, Milestone::Load].map(|by| of.holds <= by);
+        self.outstanding -= 1;
+        self.medium -= u32::from(of.priority.urgency == MEDIUM);
         self.milestones.on_end(host.now(), self.page_start, of.bytes, needed);
+        self.release(host);
         let site_page = &config.site.pages[page as usize];
         for &follower in site_page.followers(object) {
             self.schedule_request(follower, site_page.objects()[follower as usize].delay, host);
         }
         if self.complete as usize == site_page.objects().len() {
-            self.end_page(site_page.bytes(), host);
+            self.end_page(site_page, host);
         }
     }
 
@@ -287,20 +348,23 @@ impl Loader {
             origin: of.origin,
             bytes: of.bytes,
             wanted: progress.wanted,
-            look_up: progress.looked_up.since(progress.wanted),
+            look_up: progress.looked_up.since(progress.asked),
             connect: progress.connect,
             tls: progress.tls,
             sent: progress.sent,
             first_byte: progress.first_byte.unwrap_or(host.now()),
             connection: conn.number,
+            version: self.config.site.origin(of).version,
         });
     }
 
-    fn end_page(&mut self, bytes: u64, host: &mut Host<'_>) {
+    fn end_page(&mut self, site_page: &SitePage, host: &mut Host<'_>) {
         let (app, page, start, connections) =
             (host.program(), self.page, self.page_start, self.connections());
+        let bytes = site_page.bytes();
         host.record(&PageRecord { app, page, bytes, connections, start });
-        host.record(&self.milestones.record(app, page, start, bytes, host.now()));
+        let load = self.milestones.record(app, page, start, bytes, host.now());
+        host.record(&LoadRecord { load: load.load + site_page.load_delay(), ..load });
         if !self.config.keep_alive {
             self.pools.close_all(host);
         }

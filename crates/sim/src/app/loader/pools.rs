@@ -172,8 +172,7 @@ impl Pools {
 impl Pool {
     /// Adds an object to the queue: behind those of the same urgency.
     pub(super) fn enqueue(&mut self, object: u32, urgency: u8) {
-        let place = self.queue.iter().position(|(other, _)| *other > urgency);
-        self.queue.insert(place.unwrap_or(self.queue.len()), (urgency, object));
+        insert_by_urgency(&mut self.queue, object, urgency);
     }
 
     /// Returns the index of a connection that may take a request.
@@ -196,16 +195,17 @@ impl Pool {
     pub(super) fn request_bytes(&mut self, index: usize, bytes: u64) -> u64 {
         let request = match self.version {
             Version::Http1 => tls::wrapped(bytes, self.has_tls),
-            Version::Http2 => http2::frame_bytes(bytes, self.has_tls),
+            // A request has a header alone.
+            Version::Http2 => http2::written(bytes, false, self.has_tls),
         };
         request + std::mem::take(&mut self.conns[index].prefix_bytes)
     }
 
-    /// Returns the number of bytes of a response in a message.
-    pub(super) fn payload(&self, bytes: u64) -> u64 {
+    /// Returns the number of bytes of a response in a message; `is_first` is true for its first message.
+    pub(super) fn payload(&self, bytes: u64, is_first: bool) -> u64 {
         match self.version {
             Version::Http1 => tls::unwrapped(bytes, self.has_tls),
-            Version::Http2 => http2::payload_of(bytes, self.has_tls),
+            Version::Http2 => http2::payload_of(bytes, is_first, self.has_tls),
         }
     }
 
@@ -213,4 +213,10 @@ impl Pool {
         let state = &self.conns[index];
         state.ready.is_some() && state.outstanding < self.limits.1
     }
+}
+
+/// Adds an object to a queue in the order of urgencies: behind those of the same urgency.
+pub(super) fn insert_by_urgency(queue: &mut VecDeque<(u8, u32)>, object: u32, urgency: u8) {
+    let place = queue.iter().position(|(other, _)| *other > urgency);
+    queue.insert(place.unwrap_or(queue.len()), (urgency, object));
 }

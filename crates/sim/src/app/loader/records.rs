@@ -1,4 +1,4 @@
-use super::super::tag_of;
+use super::super::{Version, tag_of};
 use crate::record::Activity;
 use catnip_base::{Span, Time};
 
@@ -29,6 +29,8 @@ pub struct FetchRecord {
     pub first_byte: Time,
     /// Number of the connection among all of the run.
     pub connection: u32,
+    /// Version of HTTP over it.
+    pub version: Version,
 }
 
 impl Activity for FetchRecord {
@@ -56,7 +58,7 @@ pub struct LoadRecord {
     pub first_byte: Time,
     /// Time at which all objects had arrived that block the first rendering, and at least one.
     pub render: Time,
-    /// Time at which all objects had arrived for which the load event waits.
+    /// Time of the load event.
     pub load: Time,
     /// Mean of the times from the start to the ends of the objects, weighted by their sizes: the area above the curve of the share of bytes
     /// that has arrived (ByteIndex of Bocchi et al. 2016, by whole objects).
@@ -74,6 +76,8 @@ impl Activity for LoadRecord {
 pub(super) struct Progress {
     /// Time from which on the browser wants the object.
     pub(super) wanted: Time,
+    /// Time at which the request was let go.
+    pub(super) asked: Time,
     /// Time at which the name was known.
     pub(super) looked_up: Time,
     pub(super) connect: Span,
@@ -102,6 +106,11 @@ impl Milestones {
     /// Returns the milestones of a page for which `waiting` objects are needed: for the rendering, and for the load event.
     pub(super) fn of(waiting: [u32; 2]) -> Self {
         Self { waiting, ..Self::default() }
+    }
+
+    /// Returns true if nothing blocks the first rendering any more.
+    pub(super) fn is_unblocked(&self) -> bool {
+        self.waiting[0] == 0
     }
 
     pub(super) fn on_first_byte(&mut self, now: Time) {
