@@ -88,7 +88,7 @@ mod tests {
     const FRAMING: Framing = Framing { frame_bytes: 1000, unsent_bytes: 1000 };
 
     /// Returns the tags and payloads of all frames of these responses: urgency, turns, and bytes of each.
-    fn written(responses: &[(u8, bool, u64)]) -> Vec<(u64, u64)> {
+    fn writes(responses: &[(u8, bool, u64)]) -> Vec<(u64, u64)> {
         let mut streams = Streams::default();
         for (&(urgency, incremental, bytes), tag) in responses.iter().zip(0..) {
             streams.push(tag, bytes, FetchPriority { urgency, incremental });
@@ -98,19 +98,19 @@ mod tests {
 
     #[test]
     fn a_response_of_smaller_urgency_comes_first_and_those_that_are_not_incremental_follow_each_other() {
-        let frames = written(&[(3, false, 1500), (1, false, 300), (3, false, 250)]);
+        let frames = writes(&[(3, false, 1500), (1, false, 300), (3, false, 250)]);
         assert_eq!(frames, [(1, 200), (1, 100), (0, 200), (0, 1000), (0, 300), (2, 200), (2, 50)]);
     }
 
     #[test]
     fn incremental_responses_take_turns() {
-        let frames = written(&[(3, true, 1500), (3, true, 1300), (3, true, 10)]);
+        let frames = writes(&[(3, true, 1500), (3, true, 1300), (3, true, 10)]);
         assert_eq!(frames, [(0, 200), (1, 200), (2, 10), (0, 1000), (1, 1000), (0, 300), (1, 100)]);
     }
 
     #[test]
     fn a_response_that_is_not_incremental_keeps_its_turn_among_those_that_are() {
-        let frames = written(&[(3, true, 300), (3, false, 300), (3, true, 10)]);
+        let frames = writes(&[(3, true, 300), (3, false, 300), (3, true, 10)]);
         assert_eq!(frames, [(0, 200), (1, 200), (1, 100), (2, 10), (0, 100)]);
     }
 
