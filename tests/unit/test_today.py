@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -18,7 +19,17 @@ from catnip.base import paths
 from catnip.base.progress import Progress
 from catnip.papers import reference, runner
 from catnip.papers.today import quantities
-from catnip.papers.today.cells import BASE, BEYOND, BEYOND_QUEUES, LOSSES, PAGE_SETS, QUEUES, STEPS, step
+from catnip.papers.today.cells import (
+    ALL_SETS,
+    BASE,
+    BEYOND,
+    BEYOND_QUEUES,
+    LOSSES,
+    PAGE_SETS,
+    QUEUES,
+    STEPS,
+    step,
+)
 from catnip.papers.today.runs import MARKED, OLD, OLD_QUEUES, OLD_VARIANT, CellRuns, Pages, Result, reduced
 
 TABLE = Path(reference.__file__).parent / "today" / "reference" / "today_pages.csv"
@@ -43,9 +54,36 @@ def test_the_pages_of_today_are_what_the_almanac_and_the_recipe_beside_them_say(
     assert rows == expected
 
 
-@pytest.mark.parametrize("place", PAGE_SETS)
+def test_the_sites_of_today_are_the_pages_by_the_recipe_beside_them() -> None:
+    kinds = (
+        *("script", "image", "script", "stylesheet", "image", "script"),
+        *("fetch", "script", "image", "font", "fetch", "other"),
+    )
+    document = json.loads(TABLE.with_name("today_sites.page.json").read_text(encoding="utf-8"))
+    with TABLE.open(encoding="utf-8", newline="") as opened:
+        listed = [(int(row["page"]), int(row["bytes"])) for row in csv.DictReader(opened)]
+    sizes = [[size for page, size in listed if page == number] for number in range(1, 6)]
+    assert [[one["bytes"] for one in page["objects"]] for page in document["pages"]] == sizes
+    for number, page in enumerate(document["pages"]):
+        objects = page["objects"]
+        hosts = [max(0, n % 10 - 2) for n in range(len(objects))]
+        assert [one["origin"] for one in objects] == [8 * number + host for host in hosts]
+        expected = ["document", *(kinds[n % 12] for n in range(len(objects) - 1))]
+        assert [one["kind"] for one in objects] == expected
+        for n, one in enumerate(objects):
+            late = n >= 0.6 * len(objects)
+            scripts = [m for m in range(n // 2 + 1) if expected[m] == "script"]
+            after = (None, 0.0) if n == 0 else (scripts[-1], 20.0) if late else (0, 5.0)
+            assert (one["after"], one["delay_ms"]) == after
+            assert one["compressed_bytes"] == (60 if hosts[n] in hosts[:n] else 400)
+            blocks = n < 0.2 * len(objects) and expected[n] in ("document", "script", "stylesheet")
+            assert (one.get("holds") == "render") == blocks
+    assert all(origin.startswith("https://") for origin in document["origins"])
+
+
+@pytest.mark.parametrize("place", ALL_SETS)
 def test_every_cell_is_a_scenario_with_all_queues_and_differs_from_the_first_one(place: str) -> None:
-    where = PAGE_SETS[place]
+    where = ALL_SETS[place]
     texts = set()
     for changes in where.cells().values():
         scenario = paths.scenario(where.scenario, changes)
@@ -78,7 +116,7 @@ def test_a_recorded_rate_never_goes_back_and_has_the_mean_that_its_table_states(
 
 def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finish_that_is_said() -> None:
     stated = runner.data("today").statements
-    for name, page_set in PAGE_SETS.items():
+    for name, page_set in ALL_SETS.items():
         claimed = {
             one.ours.arguments.get("cell") for one in stated if one.ours.arguments.get("page_set") == name
         }
@@ -95,8 +133,8 @@ def test_each_cell_is_claimed_at_each_place_and_its_pages_have_the_time_to_finis
 
 def test_the_places_have_the_buffers_of_which_their_cells_speak() -> None:
     # Bandwidth-delay products in packets of 1500 bytes: 10 Mbit/s and 60 ms, 40 Mbit/s and 30 ms.
-    assert [page_set.product for page_set in PAGE_SETS.values()] == [50, 100]
-    for page_set in PAGE_SETS.values():
+    assert [page_set.product for page_set in ALL_SETS.values()] == [50, 100, 100]
+    for page_set in ALL_SETS.values():
         text = Path(paths.scenario(page_set.scenario).path).read_text(encoding="utf-8")
         assert f'buffer = "{page_set.product}"' in text
 

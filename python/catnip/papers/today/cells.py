@@ -1,7 +1,7 @@
 """Configurations (cells) that change one factor each, and cumulative steps from hosts of 2002 to today's."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
@@ -23,6 +23,8 @@ class PageSet:
     finish."""
     margin_s: float
     """Time that a run lasts after the last counted page began, s."""
+    own: Mapping[str, Changes] = field(default_factory=dict)
+    """Cells of its own in place of those of hosts, buffers and traffic; only the base has all queues."""
 
     def lasting(self, share: float) -> tuple[tuple[float, float], Changes]:
         """Returns the range of start times of a share of the pages, and the duration of such a run."""
@@ -32,17 +34,42 @@ class PageSet:
 
     def cells(self) -> Mapping[str, Changes]:
         """Returns the changes of each cell by its name; the first cell is the base, without changes."""
-        return {BASE: (), **_of_hosts(), **_of_buffers(self.product), **_of_traffic()}
+        return {
+            BASE: (),
+            **(self.own or {**_of_hosts(), **_of_buffers(self.product), **_of_traffic()}),
+        }
 
     def cell(self, name: str) -> tuple[Changes, Sequence[str]]:
         """Returns the changes of a cell, of one of `BEYOND` too, and the queues behind which it runs."""
         cells = self.cells()
-        return (cells[name], QUEUES) if name in cells else (BEYOND[name], BEYOND_QUEUES)
+        if name not in cells:
+            return BEYOND[name], BEYOND_QUEUES
+        return cells[name], BEYOND_QUEUES if name in self.own else QUEUES
 
 
 TEN = PageSet("today", "the ten pages", 50, 20, (10, 90), 30)
 MIX = PageSet("today-mix", "pages of today", 100, 10, (10, 180), 60)
 PAGE_SETS = {"ten": TEN, "mix": MIX}
+"""Sets of pages with a cell for each single factor."""
+
+
+def _of_sites(*changes: tuple[str, str]) -> Changes:
+    return [(f"traffic.{group}.{key}", value) for group in ("web", "other") for key, value in changes]
+
+
+FETCHES: Mapping[str, Changes] = {
+    "HTTP/1.1": _of_sites(("http", '"1.1"')),
+    "names known": _of_sites(("look_ups", "none")),
+    "without TLS": _of_sites(("tls", "none")),
+    "HTTP/1.1, names known, without TLS": _of_sites(("http", '"1.1"'), ("look_ups", "none"), ("tls", "none")),
+    "handshakes resumed": _of_sites(("tls", "resumed")),
+    "without priorities": _of_sites(("priorities", "none")),
+    "open connections": _of_sites(("keep_alive", "true")),
+    "open connections, newCWV": _of_sites(("keep_alive", "true"), ("tcp.validation", "newcwv")),
+}
+"""Changes of the parts of a fetch, by cell."""
+SITES = PageSet("today-sites", "sites with names, TLS and HTTP/2", 100, 10, (10, 180), 60, FETCHES)
+ALL_SETS = {**PAGE_SETS, "sites": SITES}
 
 BASE = "as Linux does"
 HALF, UNMARKED, ALONE = "half of the servers mark", "handshake unmarked", "no file transfer"

@@ -8,6 +8,7 @@ from catnip.figures.bursts import Map, grouped_bars, heat_maps
 from catnip.figures.style import RAMP
 from catnip.papers.today import quantities
 from catnip.papers.today.cells import (
+    ALL_SETS,
     ALONE,
     BASE,
     CONTEXT,
@@ -62,6 +63,11 @@ def queues_mix(runs: CellRuns) -> Figure:
     return _queues(runs, "mix", "Pages of today behind each queue")
 
 
+def queues_sites(runs: CellRuns) -> Figure:
+    """Draws TDY-E9: change of the times of sites as browsers fetch them now, behind each queue."""
+    return _queues(runs, "sites", "Sites with names, TLS and HTTP/2 behind each queue")
+
+
 def one_at_a_time(runs: CellRuns) -> Figure:
     """Draws TDY-E4: change of the 95th percentile of page times from DropTail, by cell and queue."""
     maps = [_map(runs, name, page_set.says) for name, page_set in PAGE_SETS.items()]
@@ -75,7 +81,7 @@ def one_at_a_time(runs: CellRuns) -> Figure:
     return Figure("today-cells", "One setting at a time", caption, svg)
 
 
-FIGURES = (steps, queues_ten, queues_mix, one_at_a_time)
+FIGURES = (steps, queues_ten, queues_mix, one_at_a_time, queues_sites)
 
 
 def headline(runs: CellRuns) -> str:
@@ -85,7 +91,7 @@ def headline(runs: CellRuns) -> str:
         f"In the paper's own network CATNIP-Good makes pages {_pct(first)} faster with the paper's hosts"
         f" and {_pct(last)} with those of today."
     ]
-    for page_set, where in PAGE_SETS.items():
+    for page_set, where in ALL_SETS.items():
         good, fair = (quantities.change_pct(runs, page_set, BASE, queue, TAIL) for queue in (GOOD, FQ_CODEL))
         others = quantities.file_change_pct(runs, page_set, BASE, GOOD)
         sentences.append(
@@ -103,9 +109,12 @@ def headline(runs: CellRuns) -> str:
 
 def where(runs: CellRuns, page_set: str) -> Table:
     """Returns the table of page times behind queues that use marks, a row for each cell of a set of pages."""
+    cells = ALL_SETS[page_set].cells()
+    shared = set.intersection(*(set(ALL_SETS[page_set].cell(cell)[1]) for cell in cells))
+    context = [queue for queue in CONTEXT if queue in shared]
     rows = []
-    for cell in PAGE_SETS[page_set].cells():
-        over = [_against(quantities.change_pct(runs, page_set, cell, queue, TAIL)) for queue in CONTEXT]
+    for cell in cells:
+        over = [_against(quantities.change_pct(runs, page_set, cell, queue, TAIL)) for queue in context]
         beside = [
             _against(quantities.change_pct(runs, page_set, cell, GOOD, quantile, FQ_CODEL))
             for quantile in quantities.QUANTILES
@@ -115,7 +124,7 @@ def where(runs: CellRuns, page_set: str) -> Table:
     columns = (
         "",
         "DropTail, s",
-        *CONTEXT,
+        *context,
         f"{GOOD} over {FQ_CODEL}: median",
         "95th percentile",
         "99th percentile",
@@ -125,7 +134,7 @@ def where(runs: CellRuns, page_set: str) -> Table:
         " three columns against FQ-CoDel. Where an interval holds zero, context buys nothing that these runs"
         " could see."
     )
-    return Table(f"Where context buys time: {PAGE_SETS[page_set].says}", columns, rows, note)
+    return Table(f"Where context buys time: {ALL_SETS[page_set].says}", columns, rows, note)
 
 
 def others(runs: CellRuns) -> Table:
@@ -182,7 +191,7 @@ def all_queues(runs: CellRuns, page_set: str) -> Table:
         "HIGH lost, %",
         "LOW lost, %",
     )
-    title = f"All queues, hosts as Linux has them: {PAGE_SETS[page_set].says}"
+    title = f"All queues, hosts as Linux has them: {ALL_SETS[page_set].says}"
     note = "Waiting: what the line's queue adds on average, to packets of all traffic."
     return Table(title, columns, rows, note)
 
@@ -196,7 +205,7 @@ def _queues(runs: CellRuns, page_set: str, title: str) -> Figure:
         quantities.file_change_pct(runs, page_set, BASE, queue) for queue in OTHER_QUEUES
     ]
     caption = (
-        f"Hosts as Linux has them; {PAGE_SETS[page_set].says} beside a file transfer. Negative values are"
+        f"Hosts as Linux has them; {ALL_SETS[page_set].says} beside a file transfer. Negative values are"
         " shorter page times than behind DropTail, and a slower file transfer."
     )
     svg = grouped_bars(title, OTHER_QUEUES, values, "change against DropTail, %", LOOKS)

@@ -9,7 +9,7 @@ from catnip.papers.catnip.pages import average_gain
 from catnip.papers.catnip.printed import paper_gain_pct
 from catnip.papers.quantity import Quantities
 from catnip.papers.reference import rows
-from catnip.papers.today.cells import BEYOND, DROP_TAIL, PAGE_SETS
+from catnip.papers.today.cells import ALL_SETS, BEYOND, DROP_TAIL
 from catnip.papers.today.runs import MARKED, CellRuns, Result
 
 measured = Quantities()
@@ -69,7 +69,7 @@ def longest_tail_s(runs: CellRuns, page_set: str, beyond: bool = False) -> Inter
 
     Times can be measured only up to the time between the start of a page and the end of its run.
     """
-    names = BEYOND if beyond else PAGE_SETS[page_set].cells()
+    names = BEYOND if beyond else ALL_SETS[page_set].cells()
     cells = (runs.cell(page_set, cell).values() for cell in names)
     return stats.greatest([_quantile(one, "99th percentile", MARKED)[0] for each in cells for one in each])
 

@@ -12,7 +12,7 @@ from catnip.analysis.interval import Interval
 from catnip.analysis.measures import Floats
 from catnip.papers.rows import Rows, where
 from catnip.papers.runs import Runs
-from catnip.papers.today.cells import DROP_TAIL, FQ_CODEL, PAGE_SETS, PageSet, step
+from catnip.papers.today.cells import ALL_SETS, DROP_TAIL, FQ_CODEL, PageSet, step
 
 TABLES = ("transfers", "groups", "ports")
 MARKED, OTHERS, FILE = "web", "other", "file"
@@ -79,12 +79,12 @@ class CellRuns(Runs):
 
         The number is higher for small pages, because a run of them has fewer packets.
         """
-        seeds = {page_set.scenario: page_set.seeds for page_set in PAGE_SETS.values()}
+        seeds = {page_set.scenario: page_set.seeds for page_set in ALL_SETS.values()}
         return seeds.get(name) or super().usual_seeds(name)
 
     def cell(self, page_set: str, name: str) -> Mapping[str, Result]:
         """Returns the results of a cell with a set of pages, by queue."""
-        return self.cached((page_set, name), lambda: self._cell(PAGE_SETS[page_set], name))
+        return self.cached((page_set, name), lambda: self._cell(ALL_SETS[page_set], name))
 
     def old(self, name: str, queue: str) -> Floats:
         """Returns mean page times in the CATNIP paper's network with a step's hosts, s: a row per run."""
