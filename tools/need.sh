@@ -35,6 +35,7 @@ list() {
   need test-system chromium    chromium      "tests with a browser"
   need test-system curl        curl          "tests that record sites"
   need test-system openssl     openssl       "tests that record sites"
+  need test-system nghttp      nghttp2-client "tests with HTTP/2"
   need test-system slurmctld   "slurmctld slurmd munge" "tests with Slurm"
   need test-papers valgrind    valgrind      "the count of instructions"
   need validate  tcpdump     tcpdump

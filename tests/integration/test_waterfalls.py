@@ -79,7 +79,8 @@ def test_the_load_of_the_median_page_time_of_the_first_seed_is_drawn_on_a_common
         assert figures[variant].seeds == [1]
         assert max(bar.start_ms + sum(bar.parts_ms.values()) for bar in bars) == pytest.approx(1e3 * median_s)
         assert marks_ms["first byte"] <= marks_ms["first rendering"] <= marks_ms["load event"]
-        assert marks_ms["load event"] == pytest.approx(1e3 * median_s)
+        # The recording has the browser's own time from its last object to the load event: 2.237 ms.
+        assert marks_ms["load event"] == pytest.approx(1e3 * median_s + 2.237, abs=1e-3)
         starts = [bar.start_ms for bar in bars]
         assert starts == sorted(starts) and starts[0] == pytest.approx(0, abs=1e-6)
         assert {bar.name for bar in bars} >= {"www.localhost:8080", "style.css", "image8.png", "items.json"}
