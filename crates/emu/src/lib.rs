@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod codec;
-mod congestion;
+pub mod congestion;
 pub mod control;
 pub mod datapath;
 pub mod emulate;

@@ -1,7 +1,7 @@
 //! Emulated link between the network namespace in which the program was started, and a new namespace in which a command runs.
 
 use crate::codec::{check_no_ecn, disable_ecn_for};
-use crate::congestion::set_congestion;
+use crate::congestion::{Congestion, default_congestion, set_congestion};
 use crate::control::{AppliedChange, Control};
 use crate::datapath::frames::{Frames, Routing};
 use crate::datapath::gateways::{Emulator, Gateway, Gateways};
@@ -119,6 +119,7 @@ impl LinkTopology {
             ended_at: world.advanced_to(),
             early_end: None,
             changes: Vec::new(),
+            congestion: None,
         }
     }
 }
@@ -193,6 +194,8 @@ pub struct Outcome {
     pub early_end: Option<Failure>,
     /// Changes of the link during the run.
     pub changes: Vec<AppliedChange>,
+    /// Congestion controls at both ends; `None` for a router, which has none.
+    pub congestion: Option<Congestion>,
 }
 
 /// Devices and addresses of a link's two ends, between which no packets are forwarded yet.
@@ -204,6 +207,7 @@ struct LinkEnds {
     block: Block,
     has_v6: bool,
     nat: Option<Nat>,
+    congestion: Congestion,
     _claim: catnip_linux::address::Claim,
 }
 
@@ -321,7 +325,9 @@ pub fn run<W: Watch>(
     // After a failure, the measurements up to the failure are still reported.
     let (code, early_end) = ended.map_or_else(|failure| (failure.code, Some(failure)), |code| (code, None));
     let changes = control.changes();
-    let outcome = Outcome { code, missed, early_end, changes, ..link.outcome(&emulator, timing_mode) };
+    let congestion = Some(ends.congestion);
+    let outcome =
+        Outcome { code, missed, early_end, changes, congestion, ..link.outcome(&emulator, timing_mode) };
     Ok((outcome, emulator))
 }
 
@@ -455,6 +461,7 @@ fn connect(
         nat => nat,
     };
 
+    let outside_congestion = default_congestion();
     let cannot = failed("network namespace", "create one");
     sys::enter_new_netns().map_err(cannot)?;
     let cannot = failed("network", "configure the inside end of the link");
@@ -492,6 +499,7 @@ fn connect(
         block,
         has_v6,
         nat,
+        congestion: Congestion { inside: default_congestion(), outside: outside_congestion },
         _claim: claim,
     })
 }

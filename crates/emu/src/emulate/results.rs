@@ -205,6 +205,7 @@ fn certify_link<O: Egress>(
         buffers_in_use: directions.iter().map(|(direction, _)| direction.inside()).sum(),
         ended_at: world.advanced_to(),
         early_end: None,
+        congestion: None,
     };
     let wires = [&*link.wires[0], &*link.wires[1]];
     let certificate = Certificate::new(wires, seed, [None; 2], &outcome, directions, tolerance);

@@ -3,6 +3,7 @@
 mod clauses;
 
 use self::clauses::Evidence;
+use crate::congestion::Congestion;
 use crate::link::{EDGES, LinkSpec, Outcome};
 use crate::observe::counts::Counts;
 use crate::observe::layout::{Line, table};
@@ -151,6 +152,9 @@ pub struct Certificate {
     pub spin_us: f64,
     /// Times by which the emulator was woken late from its sleeps, us.
     pub woken_late_us: Quantiles,
+    /// Default congestion controls of both ends; absent for a router.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<Congestion>,
     /// Changes during the run: time in seconds on the clock of the run, and text.
     pub changed: Vec<(f64, String)>,
     /// Direction up: from inside to outside, or from the `from` to the `to` of a named link.
@@ -271,6 +275,7 @@ impl Certificate {
             cpu_share: outcome.cpu.own.as_secs() / duration_s.max(1e-9),
             cores: Some(Cores::of(outcome.cpu)),
             real_time: outcome.timing_mode.real_time,
+            congestion: outcome.congestion.clone(),
             spin_us: outcome.timing_mode.spin.as_nanos() as f64 / 1e3,
             woken_late_us: Quantiles::new(&outcome.wakeup_latency, Span::from_micros(1)),
             changed: outcome
@@ -375,6 +380,10 @@ impl fmt::Display for Certificate {
         }
         if let Some(warning) = self.cores.and_then(Cores::warning) {
             writeln!(f, "{}", wrapped(&format!("  warning: {warning}"), width, "    "))?;
+        }
+        if let Some(Congestion { inside, outside }) = &self.congestion {
+            let text = format!("  congestion control: {inside} of the command, {outside} outside");
+            writeln!(f, "{}", wrapped(&text, width, "    "))?;
         }
         for (at_s, text) in &self.changed {
             writeln!(f, "{}", wrapped(&format!("  after {at_s:.3} s: {text}"), width, "    "))?;

@@ -190,7 +190,10 @@ fn the_initial_window_is_as_asked() {
 fn the_command_has_the_congestion_control_that_is_chosen() {
     let Some(lab) = Lab::open() else { return };
     let read = "open('/proc/sys/net/ipv4/tcp_congestion_control').read().strip()";
-    lab.succeed("--congestion reno", &format!("sys.exit({read} != 'reno')"));
+    let (_, certificate) = lab.succeed("--congestion reno", &format!("sys.exit({read} != 'reno')"));
+    let outside = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let both = serde_json::json!({"inside": "reno", "outside": outside.trim()});
+    assert_eq!(certificate["congestion"], both, "a certificate tells both");
     let refused = lab.run("--congestion none-such", "");
     assert_eq!(refused.status.code(), Some(2));
     let message = "error: --congestion: \"none-such\": not permitted or not available";

@@ -50,6 +50,7 @@ fn outcome() -> Outcome {
         buffers_in_use: 0,
         ended_at: Time::ZERO,
         early_end: None,
+        congestion: None,
     }
 }
 
