@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from catnip.papers.paper import Paper, Part
     from catnip.papers.runs import Runs
 
-PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "testbed", "today")
+PAPERS = ("catnip", "diffserv", "hysteresis", "linux", "linux-tcp", "newcwv", "pages", "testbed", "today")
 
 
 def load(name: str) -> "Paper":
