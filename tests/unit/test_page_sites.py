@@ -3,8 +3,10 @@
 import re
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,6 +153,35 @@ def test_intervals_of_medians_are_unknown_for_few_values_and_hold_the_true_ratio
         found = resampling.of_medians(np.divide, left, right, resamples=500)
         hits += found.low <= 1 <= found.high
     assert hits > 180
+
+
+def test_what_does_not_count_is_repeated_twice_with_its_seeds_and_the_last_try_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = list[tuple[int, int]]()
+
+    def visits(_cell: Cell, _folder: Path, first: int, loads: int) -> list[dict[str, Any]]:
+        asked.append((first, loads))
+        tried = Counter(seed for begin, many in asked for seed in range(begin, begin + many))
+        return [
+            {
+                "seed": seed,
+                # Seed 5 never loads, 2 is red once, 3 has busy cores always.
+                "load": None if seed == 5 else {"seconds": tried[seed], "objects": 60},
+                "failure": "the browser exited" if seed == 5 else None,
+                "certificate": {
+                    "verdict": "red" if seed == 2 and tried[seed] == 1 else "green",
+                    "busy": seed == 3,
+                },
+            }
+            for seed in range(first, first + loads)
+        ]
+
+    monkeypatch.setattr(runs, "_visits", visits)
+    monkeypatch.setattr(runs, "_require_browser", lambda: None)
+    made = runs._measured(QUICK, [1, 2, 3, 4, 5])
+    assert asked == [(1, 5), (2, 2), (5, 1), (3, 1), (5, 1)]
+    assert made == Measured([1, 2, 3, 1], [60] * 4, repeated=5, red=1, failed=1)
 
 
 PAGE = """{"catnip_page": 1, "origins": ["https://www.site.example:443"], "pages": [

@@ -18,6 +18,7 @@ from catnip import api
 from catnip._core import InputError, read_har
 from catnip.base import extras
 from catnip.base.programs import cannot_emulate
+from catnip.base.ranges import runs_of
 from catnip.papers.emulation import RED, is_red
 from catnip.papers.pages.cells import CELLS, QUICK, Cell
 from catnip.papers.pages.sites import Site
@@ -175,12 +176,13 @@ def _measured(cell: Cell, seeds: Sequence[int]) -> Measured:
     """Loads a cell in the browser for all seeds; what does not count is repeated."""
     _require_browser()
     with _written(cell.site) as folder:
-        visits = {one["seed"]: one for one in _visits(cell, folder, seeds[0], len(seeds))}
+        visits: dict[int, dict[str, Any]] = {}
         repeated = 0
-        for _ in range(TRIES - 1):
-            for seed in [seed for seed, visit in visits.items() if not _counts(visit)]:
-                [visits[seed]] = _visits(cell, folder, seed, 1)
-                repeated += 1
+        for attempt in range(TRIES):
+            wanted = [seed for seed in seeds if seed not in visits or not _counts(visits[seed])]
+            repeated += len(wanted) if attempt else 0
+            for first, last in runs_of(wanted):
+                visits |= {one["seed"]: one for one in _visits(cell, folder, first, 1 + last - first)}
     loads = [visit["load"] for visit in visits.values() if visit["load"]]
     if not loads:
         raise Unavailable(f"{cell.name}: {visits[seeds[0]]['failure']}")
