@@ -489,9 +489,13 @@ def test_both_ends_have_the_congestion_control_that_is_chosen(
         assert json.loads(ended.stdout)["replay"]["congestion"] == both
 
 
-def test_without_a_choice_the_congestion_control_of_the_machine_is_told(recording: Recording) -> None:
+def test_without_a_choice_the_congestion_control_of_the_machine_is_told(
+    recording: Recording, tmp_path: Path
+) -> None:
     read = f"cat {SYSCTLS / 'tcp_congestion_control'}"
-    ended = replay(recording.folder, f"{read}; curl -s -o page.gz https://{WWW}/", "--json", "--quiet")
+    ended = replay(
+        recording.folder, f"{read}; curl -s -o page.gz https://{WWW}/", "--json", "--quiet", cwd=tmp_path
+    )
     name = ended.stderr.strip()
     both = {"servers": {name: 1}, "commands": {name: 1}}
     assert json.loads(ended.stdout)["replay"]["congestion"] == both
