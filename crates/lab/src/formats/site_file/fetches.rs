@@ -95,7 +95,7 @@ fn chrome(kind: ResourceKind) -> (u8, bool) {
     }
 }
 
-/// The same of Firefox 153.
+/// Urgency of objects of a kind in Firefox 153, and whether they are incremental.
 fn firefox(kind: ResourceKind) -> (u8, bool) {
     match kind {
         ResourceKind::Document => (0, true),
