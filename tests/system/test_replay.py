@@ -453,7 +453,8 @@ def test_pages_load_by_ipv6(page: Recording) -> None:
     ended = run(command)
     assert (ended.returncode, ended.stderr) == (0, "")
     printed = json.loads(ended.stdout)
-    assert printed["visits"][0]["load"]["objects"] == 2 + IMAGES
+    # The fetch of a script may end after the load event.
+    assert printed["visits"][0]["load"]["objects"] in {2 + IMAGES, 3 + IMAGES}
     congestion = printed["replay"]["congestion"]
     assert congestion["servers"].keys() == congestion["commands"].keys()
     assert sum(congestion["commands"].values()) == 2
