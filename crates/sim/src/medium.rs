@@ -126,7 +126,7 @@ pub trait Medium: Debug + Sized {
     /// Returns the sender of a body.
     fn owner(&self, body: u32) -> Owner;
 
-    /// Returns the offset of a segment's data in its stream and the length of the data, bytes.
+    /// Returns the sequence number of a segment and the length of its data, bytes.
     fn data(&self, body: u32) -> (u64, u32);
 
     /// Delivers the segment in a packet to its destination end. Returns the segment as received; `None` if the end has rejected it.

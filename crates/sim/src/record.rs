@@ -24,7 +24,7 @@ pub enum Event {
     Dropped {
         /// Number of the connection.
         connection: u64,
-        /// First byte of the data.
+        /// First byte of the data; the next byte to be sent if there is none.
         seq: u64,
         /// Size on the wire, bytes.
         wire_bytes: u32,

@@ -362,7 +362,7 @@ impl Endpoint {
     #[inline(always)]
     fn acknowledgement(&self, config: &TcpConfig) -> Segment {
         Segment {
-            seq: 0,
+            seq: self.sender.as_ref().map_or(0, Sender::snd_max),
             ack: self.receiver.rcv_nxt(),
             len: 0,
             window: self.receiver.window(config.receive_window).min(u64::from(u32::MAX)) as u32,

@@ -4,7 +4,7 @@ use catnip_base::{Span, Time};
 /// never wrap. A codec maps them to 32 bits for external hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Segment {
-    /// First byte of the data.
+    /// First byte of the data; the next byte to be sent (SND.MAX) if there is none.
     pub seq: u64,
     /// Acknowledgement number: the next byte expected from the peer.
     pub ack: u64,

@@ -91,10 +91,8 @@ impl Translation {
     /// Returns the header of a segment that the simulated endpoint sends. The caller sets the ports.
     pub fn outgoing(&mut self, segment: &Segment) -> TcpHeader {
         let flags = segment.flags;
-        // A segment that occupies no sequence space has the sequence number SND.MAX.
-        let seq = if segment.seq_len() > 0 { segment.seq } else { self.snd_max };
         self.snd_max = self.snd_max.max(segment.seq + segment.seq_len());
-        let sequence = if flags.syn { self.iss } else { wire_sequence(self.iss, seq) };
+        let sequence = if flags.syn { self.iss } else { wire_sequence(self.iss, segment.seq) };
         let irs = self.irs.filter(|_| flags.ack);
         let scale = if flags.syn { 0 } else { self.window_scales().0 };
         let window = (segment.window >> scale).min(u32::from(u16::MAX)) as u16;

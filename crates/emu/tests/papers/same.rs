@@ -235,14 +235,10 @@ fn conversations_are_the_simulators_event_by_event() {
     }
 }
 
-/// Scenarios whose runs in the emulator differ: pages over HTTP/2 by senders of the profile `linux-6` (docs/deviations.md, "Pages over HTTP/2 in
-/// the emulator").
-const DIFFERS: [&str; 1] = ["today-sites.toml"];
-
 #[test]
 fn every_scenario_of_the_simulator_is_the_same_in_the_emulator() {
     let mut compared = 0;
-    for path in scenarios::all().into_iter().filter(|path| !DIFFERS.iter().any(|name| path.ends_with(name))) {
+    for path in scenarios::all() {
         let scenario = Scenario::load(&path).unwrap();
         let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
         // Compares the first and the last variant.

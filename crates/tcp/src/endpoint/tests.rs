@@ -294,6 +294,23 @@ fn blocks_are_reported_only_where_the_recovery_looks_at_them() {
 }
 
 #[test]
+fn an_ack_behind_lost_data_has_the_number_of_the_next_byte_and_is_not_echoed() {
+    let (mut client, mut server) = open(&TcpConfig { timestamps: true, ..config() });
+    // The client's request is lost, but not the ACK after it.
+    client.writes(200, 500);
+    assert_eq!(client.sends(200).seq_len(), 501);
+    server.writes(210, 1000);
+    let data = server.sends(210);
+    client.receives(260, data);
+    let ack = client.sends(700);
+    assert_eq!((ack.seq, ack.seq_len(), ack.timestamps.tsval), (501, 0, Timestamps::tsval_at(ms(700))));
+    // RFC 7323, section 4.3: TS.Recent follows only segments with "SEG.SEQ <= Last.ACK.sent".
+    server.receives(750, ack);
+    server.writes(800, 1000);
+    assert_eq!(server.sends(800).timestamps.tsecr, data.timestamps.tsecr);
+}
+
+#[test]
 fn an_end_that_never_wrote_has_no_sender_and_expects_no_acks() {
     let (client, mut server) = open(&config());
     assert!(client.endpoint.sender().is_none());

@@ -101,7 +101,7 @@ fn the_syn_stands_before_byte_0_and_the_fin_behind_the_last() {
     assert_eq!((syn.sequence, syn.flags), (u32::MAX, TcpFlags::SYN));
     let last = Segment { seq: 0, len: 10, flags: flags(false, true, true), ..Segment::default() };
     assert_eq!(end.outgoing(&last).sequence, 0);
-    let bare = Segment { flags: flags(false, true, false), ..Segment::default() };
+    let bare = Segment { seq: 11, flags: flags(false, true, false), ..Segment::default() };
     assert_eq!(end.outgoing(&bare).sequence, 11, "a bare ACK stands behind data and FIN");
 }
 
