@@ -3,8 +3,8 @@
 
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_lab::{
-    CapturedBursts, Column, LogRequest, PacketLog, RunRequest, Scenario, Table, TableName, read_bursts,
-    run_all, write_logs,
+    CapturedBursts, Column, LogRequest, LoggedRun, PacketLog, QlogOutput, RunRequest, Scenario, Table,
+    TableName, log_run, read_bursts, run_all, write_logs,
 };
 use catnip_net::Packet;
 use catnip_sim::record::SenderView;
@@ -16,6 +16,7 @@ use qlog::events::EventData;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -251,6 +252,18 @@ fn what_is_written_is_the_same_again_and_another_seed_is_another_run() {
     let request = LogRequest { variant: "default", seed: 2, packets, qlog: None };
     write_logs(&scenario, &request, &mut || true).unwrap();
     assert_ne!(fs::read(&path).unwrap(), fs::read(one.packets()).unwrap());
+}
+
+#[test]
+fn what_is_written_to_memory_is_what_is_written_to_files() {
+    let scenario = office();
+    let files = Logs::of(&scenario, &[]);
+    let (mut packets, mut qlog) = (Vec::new(), Vec::new());
+    let run = LoggedRun { variant: "default", seed: 1, packets_at: &[] };
+    let outputs = QlogOutput { out: &mut qlog, store: Cursor::new(Vec::new()) };
+    assert!(log_run(&scenario, &run, Some(&mut packets), Some(outputs), &mut || true).unwrap());
+    assert_eq!(packets, fs::read(files.packets()).unwrap());
+    assert_eq!(qlog, fs::read(files.qlog()).unwrap());
 }
 
 #[test]

@@ -9,9 +9,9 @@ use catnip_base::Time;
 use catnip_sim::Sim;
 use packets::{Packets, Points};
 use qlog::Qlog;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 /// Request for logs of one run.
@@ -40,35 +40,90 @@ pub struct PacketLog<'a> {
 /// Number of steps of the simulator between two calls of `should_continue`.
 const STEPS_PER_CHECK: u32 = 1 << 12;
 
-/// Executes a run and writes its logs. Calls `should_continue` regularly. If `should_continue` returns false, stops without completing the
-/// files, and returns false. Errors name the file, or the option of `catnip run`.
+/// Executes a run and writes its logs to files. Calls `should_continue` regularly. If `should_continue` returns false, stops without
+/// completing the files, and returns false. Errors name the file, or the option of `catnip run`.
 pub fn write_logs(
     scenario: &Scenario,
     request: &LogRequest<'_>,
     should_continue: &mut dyn FnMut() -> bool,
 ) -> Result<bool, InputError> {
-    let plan = scenario.plan(request.variant)?;
-    let packets = match request.packets {
-        None => None,
-        Some(log) => {
-            let points = capture_points(scenario, request.variant, log.at)?;
-            let file = File::create(log.path).map_err(|error| file_error(log.path, error))?;
-            let packets = Packets::new(file, plan, points);
-            Some(packets.map_err(|error| file_error(log.path, error))?)
-        }
-    };
+    // Unusable nodes and files are reported before the run.
+    let at = request.packets.map_or(&[][..], |log| log.at);
+    if request.packets.is_some() {
+        check_capture(scenario, request.variant, at)?;
+    }
+    let create =
+        |path: &Path| File::create(path).map(BufWriter::new).map_err(|error| file_error(path, error));
+    let packets = request.packets.map(|log| create(log.path)).transpose()?;
     let qlog = match request.qlog {
         None => None,
         Some(path) => {
-            // Reports an unusable file before the run instead of at its end.
-            let file = File::create(path).map_err(|error| file_error(path, error))?;
-            let qlog = Qlog::new(path, plan).map_err(|error| file_error(path, error))?;
-            Some((qlog, path, file))
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let store = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")));
+            Some(QlogOutput { out: create(path)?, store: store.map_err(|error| file_error(path, error))? })
         }
     };
-    let (qlog, qlog_file) = qlog.map_or((None, None), |(qlog, path, file)| (Some(qlog), Some((path, file))));
-    let mut sim = Sim::new(plan.topology(), request.seed, (packets, qlog));
-    plan.start(request.seed, &mut sim);
+    let run = LoggedRun { variant: request.variant, seed: request.seed, packets_at: at };
+    log_run(scenario, &run, packets, qlog, should_continue).map_err(|failure| match failure {
+        LogFailure::Input(error) => error,
+        LogFailure::Packets(error) => {
+            file_error(request.packets.map_or(Path::new(""), |log| log.path), error)
+        }
+        LogFailure::Qlog(error) => file_error(request.qlog.unwrap_or(Path::new("")), error),
+    })
+}
+
+/// Run whose logs are written.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedRun<'a> {
+    /// Name of the variant.
+    pub variant: &'a str,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Nodes at which packets are captured, as in [`PacketLog::at`].
+    pub packets_at: &'a [String],
+}
+
+/// Output of a qlog, and an empty store for most of its text until it is written.
+#[derive(Debug)]
+pub struct QlogOutput<W, S> {
+    /// Output of the whole log.
+    pub out: W,
+    /// Store whose contents have no meaning to others.
+    pub store: S,
+}
+
+/// Reason why logs were not written.
+#[derive(Debug)]
+pub enum LogFailure {
+    /// Request that the scenario cannot meet.
+    Input(InputError),
+    /// Failed output of the capture.
+    Packets(io::Error),
+    /// Failed output or store of the qlog.
+    Qlog(io::Error),
+}
+
+/// Executes a run and writes its capture and its qlog to the outputs that are given. Calls `should_continue` regularly. If
+/// `should_continue` returns false, stops without completing the logs, and returns false.
+pub fn log_run<P: Write + Debug, Q: Write, S: Read + Write + Seek + Debug>(
+    scenario: &Scenario,
+    run: &LoggedRun<'_>,
+    packets: Option<P>,
+    qlog: Option<QlogOutput<Q, S>>,
+    should_continue: &mut dyn FnMut() -> bool,
+) -> Result<bool, LogFailure> {
+    let plan = scenario.plan(run.variant).map_err(LogFailure::Input)?;
+    let packets = match packets {
+        None => None,
+        Some(out) => {
+            let points = capture_points(scenario, run.variant, run.packets_at).map_err(LogFailure::Input)?;
+            Some(Packets::new(out, plan, points).map_err(LogFailure::Packets)?)
+        }
+    };
+    let (qlog_out, qlog) = qlog.map(|qlog| (qlog.out, Qlog::new(qlog.store, plan))).unzip();
+    let mut sim = Sim::new(plan.topology(), run.seed, (packets, qlog));
+    plan.start(run.seed, &mut sim);
     let end = Time::ZERO + plan.duration();
     let mut next = sim.advance(Time::ZERO);
     let mut steps = 0u32;
@@ -86,13 +141,12 @@ pub fn write_logs(
         next = sim.advance(next);
     }
     let (packets, qlog) = sim.into_watch();
-    if let (Some(packets), Some(log)) = (packets, request.packets) {
-        packets.finish().map_err(|error| file_error(log.path, error))?;
+    if let Some(packets) = packets {
+        packets.finish().map_err(LogFailure::Packets)?;
     }
-    if let (Some(qlog), Some((path, file))) = (qlog, qlog_file) {
-        let description = format!("{}, variant {}, seed {}", scenario.id, request.variant, request.seed);
-        let written = qlog.finish(BufWriter::new(file), &scenario.title, &description);
-        written.map_err(|error| file_error(path, error))?;
+    if let (Some(qlog), Some(out)) = (qlog, qlog_out) {
+        let description = format!("{}, variant {}, seed {}", scenario.id, run.variant, run.seed);
+        qlog.finish(out, &scenario.title, &description).map_err(LogFailure::Qlog)?;
     }
     Ok(true)
 }
@@ -108,7 +162,7 @@ fn capture_points(scenario: &Scenario, variant: &str, at: &[String]) -> Result<P
         InputError::new(&scenario.path.display().to_string(), option, message)
     };
     let points = points(plan, at).map_err(|message| option_error("--packets-at", message))?;
-    Packets::check(plan).map_err(|message| option_error("--packets", message))?;
+    packets::check(plan).map_err(|message| option_error("--packets", message))?;
     Ok(points)
 }
 

@@ -9,9 +9,8 @@ use catnip_sim::{Event, SERVER, Watch};
 use catnip_wire::pcapng::{InterfaceId, Writer};
 use catnip_wire::{Addresses, Announcement, TcpHeader, Translation, udp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::fmt::{Debug, Write};
+use std::io;
 use std::net::Ipv4Addr;
 
 /// Points in the network at which packets are captured.
@@ -27,8 +26,8 @@ pub(super) enum Points {
 /// Writer of a capture with an interface for each node at which packets are captured. A packet that the network drops has a comment with
 /// the port and the reason.
 #[derive(Debug)]
-pub(super) struct Packets {
-    writer: Writer<BufWriter<File>>,
+pub(super) struct Packets<W> {
+    writer: Writer<W>,
     /// Interface of each node; `None` if packets are not captured there.
     interfaces: Vec<Option<InterfaceId>>,
     at_servers: bool,
@@ -96,20 +95,20 @@ const LONGEST_HEADERS: usize = 20 + 60;
 const FIRST_PORT: u16 = 1024;
 const HOP_LIMIT: u8 = 64;
 
-impl Packets {
-    /// Checks that the longest segment of this plan fits into an IPv4 packet.
-    pub(super) fn check(plan: &Plan) -> Result<(), String> {
-        let (longest, max) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
-        if longest <= max {
-            return Ok(());
-        }
-        Err(format!("segments of {longest} bytes: expected at most {max}, the payload of an IP packet"))
+/// Checks that the longest segment of this plan fits into an IPv4 packet.
+pub(super) fn check(plan: &Plan) -> Result<(), String> {
+    let (longest, max) = (plan.longest_segment() as usize, LONGEST_PACKET - LONGEST_HEADERS);
+    if longest <= max {
+        return Ok(());
     }
+    Err(format!("segments of {longest} bytes: expected at most {max}, the payload of an IP packet"))
+}
 
-    /// Creates the file of a capture of a run of this plan.
-    pub(super) fn new(file: File, plan: &Plan, points: Points) -> io::Result<Self> {
+impl<W: io::Write + Debug> Packets<W> {
+    /// Starts the capture of a run of this plan.
+    pub(super) fn new(out: W, plan: &Plan, points: Points) -> io::Result<Self> {
         let topology = plan.topology();
-        let mut writer = Writer::new(BufWriter::new(file), Span::ZERO)?;
+        let mut writer = Writer::new(out, Span::ZERO)?;
         let at_servers = points == Points::Servers;
         let nodes: BTreeSet<NodeId> = match points {
             Points::Servers => plan.groups().flat_map(|it| it.pairs).map(|&(server, _)| server).collect(),
@@ -245,7 +244,7 @@ impl Packets {
     }
 }
 
-impl Watch for Packets {
+impl<W: io::Write + Debug> Watch for Packets<W> {
     const PACKETS: bool = false;
 
     fn record(&mut self, _now: Time, event: &Event) {

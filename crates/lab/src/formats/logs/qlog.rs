@@ -4,7 +4,7 @@
 //! has a new number; an ACK is shown as an ACK of all packets whose data it acknowledges for the first time.
 
 use super::Failure;
-use super::spill::{SpillFile, Text};
+use super::spill::{Spilled, Text};
 use crate::Plan;
 use catnip_base::Time;
 use catnip_net::{NodeId, Packet};
@@ -15,17 +15,17 @@ use catnip_tcp::control::Phase;
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::Path;
+use std::fmt::Debug;
+use std::io::{self, Read, Seek, Write};
 
 /// Writer of a qlog file with a trace for each connection, in order of opening. Only the latest events of open connections are in memory;
-/// all others are in a temporary file.
+/// all others are in a store, usually a temporary file.
 #[derive(Debug)]
-pub(super) struct Qlog {
+pub(super) struct Qlog<S> {
     /// Names of the nodes, by index.
     names: Vec<String>,
     connections: BTreeMap<u64, Trace>,
-    spill_file: SpillFile,
+    spilled: Spilled<S>,
     failure: Failure,
 }
 
@@ -80,17 +80,16 @@ struct Sent {
     fin: bool,
 }
 
-impl Qlog {
-    /// Starts the log of a run of `plan`, with a temporary file in the folder of `path`.
-    pub(super) fn new(path: &Path, plan: &Plan) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+impl<S: Read + Write + Seek + Debug> Qlog<S> {
+    /// Starts the log of a run of `plan`, most of which is in the empty `store` until it is written.
+    pub(super) fn new(store: S, plan: &Plan) -> Self {
         let topology = plan.topology();
-        Ok(Self {
+        Self {
             names: (0..topology.node_count() as u32).map(|node| topology.name(NodeId(node)).into()).collect(),
             connections: BTreeMap::new(),
-            spill_file: SpillFile::new(folder.unwrap_or(Path::new(".")))?,
+            spilled: Spilled::new(store),
             failure: Failure::default(),
-        })
+        }
     }
 
     /// Returns true after an I/O error, after which nothing more is written.
@@ -119,7 +118,7 @@ impl Qlog {
                 },
             };
             open(&mut out, &head, "events")?;
-            self.spill_file.copy(&trace.text, &mut out)?;
+            self.spilled.copy(&trace.text, &mut out)?;
             write!(out, "]}}")?;
         }
         writeln!(out, "]}}")?;
@@ -132,7 +131,7 @@ impl Qlog {
     }
 }
 
-impl Watch for Qlog {
+impl<S: Read + Write + Seek + Debug> Watch for Qlog<S> {
     const PACKETS: bool = true;
 
     fn created(&mut self, _now: Time, _packet: &Packet, created: Created<'_>) {
@@ -159,8 +158,7 @@ impl Watch for Qlog {
             && !self.failure.is_set()
         {
             let text = &mut trace.text;
-            let spilled =
-                if ended { self.spill_file.spill(text) } else { self.spill_file.spill_if_full(text) };
+            let spilled = if ended { self.spilled.spill(text) } else { self.spilled.spill_if_full(text) };
             self.failure.note(spilled);
         }
     }

@@ -1,18 +1,16 @@
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 
-/// Storage for many texts that grow at the same time. Most of their bytes are in an unnamed temporary file, only a few in memory.
+/// Storage for many texts that grow at the same time. Most of their bytes are in one store, usually a temporary file, only a few in memory.
 #[derive(Debug)]
-pub(super) struct SpillFile {
-    file: File,
+pub(super) struct Spilled<S> {
+    store: S,
     len: u64,
 }
 
-/// Text whose beginning is in the file of a [`SpillFile`] and whose end is in memory.
+/// Text whose beginning is in the store of a [`Spilled`] and whose end is apart from it.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    /// Offset and length of each piece of the text in the file.
+    /// Offset and length of each piece of the text in the store.
     pieces: Vec<(u64, u32)>,
     /// Bytes after the last piece, in memory.
     end: Vec<u8>,
@@ -20,20 +18,20 @@ pub(super) struct Text {
 
 const SPILL_BYTES: usize = 1 << 12;
 
-impl SpillFile {
-    /// Creates a storage with a temporary file in `folder`.
-    pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile_in(folder)?, len: 0 })
+impl<S: Read + Write + Seek> Spilled<S> {
+    /// Creates a storage over an empty store.
+    pub(super) fn new(store: S) -> Self {
+        Self { store, len: 0 }
     }
 
-    /// Moves the part of a text that is in memory to the file, if it is at least `SPILL_BYTES` bytes long.
+    /// Moves the part of a text that is in memory to the store, if it is at least `SPILL_BYTES` bytes long.
     pub(super) fn spill_if_full(&mut self, text: &mut Text) -> io::Result<()> {
         if text.end.len() < SPILL_BYTES { Ok(()) } else { self.spill(text) }
     }
 
-    /// Moves the part of a text that is in memory to the file.
+    /// Moves the part of a text that is in memory to the store.
     pub(super) fn spill(&mut self, text: &mut Text) -> io::Result<()> {
-        self.file.write_all(&text.end)?;
+        self.store.write_all(&text.end)?;
         text.pieces.push((self.len, text.end.len() as u32));
         self.len += text.end.len() as u64;
         text.end = Vec::new();
@@ -45,8 +43,8 @@ impl SpillFile {
         let mut piece = Vec::new();
         for &(at, len) in &text.pieces {
             piece.resize(len as usize, 0);
-            self.file.seek(SeekFrom::Start(at))?;
-            self.file.read_exact(&mut piece)?;
+            self.store.seek(SeekFrom::Start(at))?;
+            self.store.read_exact(&mut piece)?;
             out.write_all(&piece)?;
         }
         out.write_all(&text.end)
@@ -71,8 +69,7 @@ mod tests {
 
     #[test]
     fn texts_come_back_whole_whatever_was_written_between() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spill_file = SpillFile::new(folder.path()).unwrap();
+        let mut spilled = Spilled::new(io::Cursor::new(Vec::new()));
         let mut texts = [Text::default(), Text::default(), Text::default()];
         let mut expected = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..3000_usize {
@@ -80,15 +77,15 @@ mod tests {
             let line = format!("{round} of {which};");
             texts[which].end().extend_from_slice(line.as_bytes());
             expected[which].extend_from_slice(line.as_bytes());
-            spill_file.spill_if_full(&mut texts[which]).unwrap();
+            spilled.spill_if_full(&mut texts[which]).unwrap();
             if round % 500 == 0 {
-                spill_file.spill(&mut texts[which]).unwrap();
+                spilled.spill(&mut texts[which]).unwrap();
             }
             assert!(texts[which].end.len() < SPILL_BYTES);
         }
         for (text, expected) in texts.iter().zip(&expected) {
             let mut out = Vec::new();
-            spill_file.copy(text, &mut out).unwrap();
+            spilled.copy(text, &mut out).unwrap();
             assert_eq!(out, *expected);
             assert_eq!(text.is_empty(), expected.is_empty());
         }
