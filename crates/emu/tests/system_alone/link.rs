@@ -270,7 +270,8 @@ fn tcp_arrives_whole() {
 fn flooded(lab: &Lab, wire: &WireSpec, options: &[&str], role: &str) -> (Value, Memory) {
     let sink = UdpSocket::bind("0.0.0.0:0").unwrap();
     let role = role.replace("PORT", &sink.local_addr().unwrap().port().to_string());
-    // The receiver outside counts packets independently.
+    // The receiver outside counts packets independently. Its buffer holds them while it waits for a core.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&sink, 1 << 25).unwrap();
     sink.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let received =
         std::thread::spawn(move || (0..).take_while(|_| sink.recv(&mut [0; 2000]).is_ok()).count());
