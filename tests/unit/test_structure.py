@@ -22,7 +22,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = {path.parent.name: path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
-LAYERS = ["features base cli law", "linux", "context net model", "tcp", "sim wire", "lab", "agent emu py"]
+LAYERS = [
+    "features base cli law",
+    "linux",
+    "context net model",
+    "tcp",
+    "sim wire",
+    "lab",
+    "agent emu page py",
+]
 PYTHON_LAYERS = [
     "context models",
     "base",

@@ -1,8 +1,7 @@
 //! Files that are read: of bounded length, and no devices.
 
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, Read, Take};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,17 +12,28 @@ const LONGEST: u64 = 1 << 30;
 /// shell, because it may have no writer. A file that is too long is an error, too; of a pipe, only the beginning is read.
 pub(crate) fn open(path: &Path) -> io::Result<Take<File>> {
     let found = std::fs::metadata(path)?;
-    let kind = found.file_type();
-    let is_of_shell =
-        path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
-    if kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell)
-    {
+    if may_have_no_end(path, found.file_type()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file, but a device or a pipe"));
     }
     if found.len() > LONGEST {
         return Err(too_long());
     }
     Ok(File::open(path)?.take(LONGEST + 1))
+}
+
+#[cfg(unix)]
+fn may_have_no_end(path: &Path, kind: FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+
+    let is_of_shell =
+        path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stdin");
+    kind.is_block_device() || kind.is_char_device() || kind.is_socket() || (kind.is_fifo() && !is_of_shell)
+}
+
+/// Variant for pages in a browser, where there are no files.
+#[cfg(not(unix))]
+fn may_have_no_end(_path: &Path, _kind: FileType) -> bool {
+    false
 }
 
 /// Returns the text of a file.

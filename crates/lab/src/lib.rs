@@ -15,9 +15,9 @@ pub use formats::capture::{CapturedBursts, read_bursts};
 pub use formats::conversations::{CapturedVectors, read_vectors};
 pub use formats::har::{Dropped, HarPage, read_har, read_site};
 pub use formats::link_profile::LinkProfile;
-pub use formats::logs::{
-    LogFailure, LogRequest, LoggedRun, PacketLog, QlogOutput, check_capture, log_run, write_logs,
-};
+pub use formats::logs::{LogFailure, LoggedRun, QlogOutput, check_capture, log_run};
+#[cfg(not(target_family = "wasm"))]
+pub use formats::logs::{LogRequest, PacketLog, write_logs};
 pub use formats::path_file::PathFile;
 pub use formats::site_file::{
     Holds, HttpVersion, Priorities, RecordedObject, RecordedPage, ResourceKind, SiteFile, SiteOptions,

@@ -1,77 +1,25 @@
 //! Logs of one run in the formats of other tools: packets as pcapng for Wireshark, events of TCP senders as qlog for qvis.
 
+mod failure;
+#[cfg(not(target_family = "wasm"))]
+mod on_disk;
 mod packets;
 mod qlog;
 mod spill;
+
+#[cfg(not(target_family = "wasm"))]
+pub use on_disk::{LogRequest, PacketLog, write_logs};
 
 use crate::{InputError, Plan, Scenario};
 use catnip_base::Time;
 use catnip_sim::Sim;
 use packets::{Packets, Points};
 use qlog::Qlog;
-use std::fmt::{Debug, Display};
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
-use std::path::Path;
-
-/// Request for logs of one run.
-#[derive(Clone, Copy, Debug)]
-pub struct LogRequest<'a> {
-    /// Name of the variant.
-    pub variant: &'a str,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Capture of the packets at interfaces of hosts, as pcapng.
-    pub packets: Option<PacketLog<'a>>,
-    /// File for the events of servers as qlog, with a trace for each connection.
-    pub qlog: Option<&'a Path>,
-}
-
-/// Request for a capture of packets.
-#[derive(Clone, Copy, Debug)]
-pub struct PacketLog<'a> {
-    /// File of the capture.
-    pub path: &'a Path,
-    /// Nodes at which packets are captured as they leave and as they arrive, named as in links. If empty, each packet is captured once:
-    /// packets of a connection at its server, datagrams at their source.
-    pub at: &'a [String],
-}
+use std::fmt::Debug;
+use std::io::{self, Read, Seek, Write};
 
 /// Number of steps of the simulator between two calls of `should_continue`.
 const STEPS_PER_CHECK: u32 = 1 << 12;
-
-/// Executes a run and writes its logs to files. Calls `should_continue` regularly. If `should_continue` returns false, stops without
-/// completing the files, and returns false. Errors name the file, or the option of `catnip run`.
-pub fn write_logs(
-    scenario: &Scenario,
-    request: &LogRequest<'_>,
-    should_continue: &mut dyn FnMut() -> bool,
-) -> Result<bool, InputError> {
-    // Unusable nodes and files are reported before the run.
-    let at = request.packets.map_or(&[][..], |log| log.at);
-    if request.packets.is_some() {
-        check_capture(scenario, request.variant, at)?;
-    }
-    let create =
-        |path: &Path| File::create(path).map(BufWriter::new).map_err(|error| file_error(path, error));
-    let packets = request.packets.map(|log| create(log.path)).transpose()?;
-    let qlog = match request.qlog {
-        None => None,
-        Some(path) => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let store = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")));
-            Some(QlogOutput { out: create(path)?, store: store.map_err(|error| file_error(path, error))? })
-        }
-    };
-    let run = LoggedRun { variant: request.variant, seed: request.seed, packets_at: at };
-    log_run(scenario, &run, packets, qlog, should_continue).map_err(|failure| match failure {
-        LogFailure::Input(error) => error,
-        LogFailure::Packets(error) => {
-            file_error(request.packets.map_or(Path::new(""), |log| log.path), error)
-        }
-        LogFailure::Qlog(error) => file_error(request.qlog.unwrap_or(Path::new("")), error),
-    })
-}
 
 /// Run whose logs are written.
 #[derive(Clone, Copy, Debug)]
@@ -172,28 +120,4 @@ fn points(plan: &Plan, at: &[String]) -> Result<Points, String> {
     }
     let nodes = at.iter().map(|text| plan.select(text)).collect::<Result<Vec<_>, _>>()?;
     Ok(Points::Nodes(nodes.concat()))
-}
-
-fn file_error(path: &Path, error: impl Display) -> InputError {
-    InputError::new(&path.display().to_string(), "", error)
-}
-
-/// First I/O error of a log writer. The writer is a watch, whose methods cannot return errors.
-#[derive(Debug, Default)]
-struct Failure(Option<io::Error>);
-
-impl Failure {
-    fn note(&mut self, result: io::Result<()>) {
-        if self.0.is_none() {
-            self.0 = result.err();
-        }
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.is_some()
-    }
-
-    fn take(&mut self) -> io::Result<()> {
-        self.0.take().map_or(Ok(()), Err)
-    }
 }

@@ -1,6 +1,6 @@
 //! Capture of the packets that hosts send and receive in a simulated run. The data in the packets is zeros.
 
-use super::Failure;
+use super::failure::Failure;
 use crate::Plan;
 use catnip_base::{Span, Time};
 use catnip_net::{DropReason, NodeId, Packet, PortId, PortSpec};

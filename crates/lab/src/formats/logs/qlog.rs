@@ -3,7 +3,7 @@
 //! qlog defines events of QUIC. Each transmission of a data segment is shown as a packet with its own number, so that a retransmission
 //! has a new number; an ACK is shown as an ACK of all packets whose data it acknowledges for the first time.
 
-use super::Failure;
+use super::failure::Failure;
 use super::spill::{Spilled, Text};
 use crate::Plan;
 use catnip_base::Time;
