@@ -149,9 +149,10 @@ class Results:
         extras.need("report", "jinja2", "matplotlib")
         if self.scenario is None:
             raise InputError("report: these results were read from a folder, which has no scenario to show")
-        from catnip.report import run_page, waterfalls  # noqa: PLC0415 -- requires the library that draws
+        from catnip.report import over_time, run_page, waterfalls  # noqa: PLC0415 -- need the library that draws
 
         drawn = run_page.figures(self.scenario, self.seeds, self.summary, self.axes)
+        drawn += over_time.figures(self.scenario, self.seeds[0], self.variants, base)
         drawn += waterfalls.figures(self.scenario, self.seeds[0], self.summary)
         written = run_page.page(self.scenario, self.seeds, self.summary, drawn, base)
         with _told("report"):

@@ -51,12 +51,15 @@ def test_a_file_whose_name_tells_another_format_is_refused_before_the_run(
     assert ended.err.startswith(f"error: {option}: {tmp_path}/x.pdf: expected a file name that ends in .")
 
 
-def test_a_plot_of_nothing_is_refused_before_the_run(catnip: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("subject", "missing"), [("times", "transfer times"), ("axis", "axis")])
+def test_a_plot_of_what_is_not_there_is_refused_before_the_run(
+    catnip: Run, tmp_path: Path, subject: str, missing: str
+) -> None:
     file, plot = tmp_path / "x.toml", tmp_path / "x.svg"
     file.write_text(ENDLESS)
-    ended = catnip("run", file, "--plot", plot)
+    ended = catnip("run", file, "--plot", plot, "--plot-of", subject)
     assert (ended.code, ended.out) == (BAD_INPUT, "")
-    assert ended.err == f"error: --plot: {plot}: nothing to plot: no transfers and no axis\n"
+    assert ended.err == f"error: --plot-of: {subject}: the scenario has no {missing}\n"
 
 
 def test_a_series_that_no_memory_can_hold_is_refused_before_the_run(catnip: Run, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def test_the_report_of_a_run_has_its_tables_its_drawings_and_its_scenario(
     assert len(numbers) > 20
     assert not {number for number in numbers if number not in text}
     assert "Difference to kind=drop-tail, paired by seed" in text
-    assert text.count("<figure") == 2
+    # Distribution, results by length, and four over time.
+    assert text.count("<figure") == 6
     assert "id = &#34;PIPE&#34;" in text
     assert 'id="axis"' in text
     drawn = plot.read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def test_without_axes_and_with_one_seed_there_is_nothing_to_compare(catnip: Run,
     assert catnip("run", file, "--seeds", 1, "--report", page).code == 0
     text = page.read_text(encoding="utf-8")
     assert "Difference to" not in text
-    assert text.count("<figure") == 1
+    assert text.count("<figure") == 5
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 mod memory;
 mod models;
 mod summary;
+mod timeline;
 
 use catnip_base::{Bytes, ParseError, Span, notation};
 use catnip_lab::tmix::{self, ConnectionVector, Side};
@@ -35,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     models::register(module)?;
     summary::register(module)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
+    module.add_function(wrap_pyfunction!(timeline::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
@@ -384,7 +386,7 @@ fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec
     py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(input_error)
 }
 
-/// Traces one transfer over one link, event by event.
+/// Traces one transfer over one link: all events, and the segments as in a timeline.
 #[pyfunction]
 #[pyo3(signature = (*, profile, recovery, control, pacing, marker, packets, size, rate, delay, queue, window, drop, delayed_ack, tick_phase, seed))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -405,7 +407,7 @@ fn trace<'py>(
     delayed_ack: bool,
     tick_phase: Option<&str>,
     seed: u64,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     import_numpy(py)?;
     let parse_error = |key: &'static str| move |error: ParseError| input_error(LabError::new("", key, error));
     let positive = |key: &'static str, value: u64| {
@@ -460,7 +462,7 @@ fn trace<'py>(
         tick_phase: tick_phase.map(str::parse::<Span>).transpose().map_err(parse_error("tick_phase"))?,
         seed,
     };
-    let rows = py.detach(|| catnip_lab::trace(&request));
+    let (rows, segments) = py.detach(|| catnip_lab::trace_with_segments(&request));
     let out = PyDict::new(py);
     let floats = |of: fn(&TraceRow) -> f64| rows.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
     let integers = |of: fn(&TraceRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>().into_pyarray(py);
@@ -472,7 +474,7 @@ fn trace<'py>(
     out.set_item("dupacks", integers(|row| row.dupacks.into()))?;
     out.set_item("size", integers(|row| row.wire_bytes.into()))?;
     out.set_item("high", PyList::new(py, rows.iter().map(|row| row.high))?)?;
-    Ok(out)
+    Ok((out, to_dict(py, segments, false)?))
 }
 
 /// Converts a HAR file: returns the text of a page file, and a summary of each page. With `estimate`, sizes that are not recorded are usual

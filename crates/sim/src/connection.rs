@@ -72,12 +72,15 @@ impl<E: End> Connection<E> {
                 (delivered, if delivered < record.bytes { Time::NEVER } else { record.received })
             }
         };
-        let control = self.ends[SERVER].sender().map(Sender::control);
+        let sender = self.ends[SERVER].sender();
+        let control = sender.map(Sender::control);
         ConnectionStats {
             record: ConnectionRecord { received, ..record },
             delivered,
             cwnd: control.map(|control| control.cwnd),
             ssthresh: control.and_then(|control| control.ssthresh),
+            in_flight: sender.map_or(0, |sender| sender.snd_max() - sender.snd_una()),
+            srtt: sender.and_then(Sender::srtt),
         }
     }
 

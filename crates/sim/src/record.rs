@@ -230,7 +230,7 @@ impl ConnectionRecord {
 }
 
 /// Statistics of a connection that is not over, as in `TCP_INFO` of Linux: the counters of the server's sender, and its windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionStats {
     /// Record of the connection so far.
     pub record: ConnectionRecord,
@@ -240,6 +240,17 @@ pub struct ConnectionStats {
     pub cwnd: Option<u64>,
     /// Slow-start threshold of the server, bytes; `None` if none is set.
     pub ssthresh: Option<u64>,
+    /// Data of the server that is sent and not acknowledged (SND.MAX - SND.UNA), bytes.
+    pub in_flight: u64,
+    /// Smoothed round-trip time of the server; `None` before the first sample.
+    pub srtt: Option<Span>,
+}
+
+/// Omits the data in flight and the smoothed round-trip time, which follow from earlier events.
+impl Hash for ConnectionStats {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        (self.record, self.delivered, self.cwnd, self.ssthresh).hash(to);
+    }
 }
 
 /// Omits the fields whose effects show in other fields or in the times of events: probes, retransmissions of the handshake, and round-trip

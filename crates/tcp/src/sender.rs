@@ -137,6 +137,11 @@ impl Sender {
         match_sender!(self, sender => sender.snd_una())
     }
 
+    /// Returns the smoothed round-trip time; `None` before the first sample.
+    pub fn srtt(&self) -> Option<Span> {
+        match_sender!(self, sender => sender.srtt())
+    }
+
     /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         match_sender!(self, sender => sender.message_at(seq))

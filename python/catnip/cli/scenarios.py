@@ -30,6 +30,16 @@ from catnip.cli.options import (
 )
 from catnip.store.tables import SERIES, TABLES, USUAL
 
+SUBJECTS = {
+    "times": "transfer times",
+    "axis": "axis",
+    "windows": "TCP connections",
+    "queues": "link that packets cross",
+    "rates": "link that packets cross",
+    "round-trips": "TCP connections",
+}
+"""What --plot-of draws, by name, for messages."""
+
 if TYPE_CHECKING:
     from catnip.analysis.summary import Summary
     from catnip.cli.carried_out import Outcome, Plan
@@ -90,7 +100,12 @@ if TYPE_CHECKING:
     "--plot",
     type=DRAWING,
     metavar="FILE.svg",
-    help="Plot to write: distribution of times, or means along an axis.",
+    help="Plot to write; --plot-of says of what.",
+)
+@click.option(
+    "--plot-of",
+    type=click.Choice(tuple(SUBJECTS)),
+    help="Subject of the plot.  [default: axis, or times, or else windows: what the runs have]",
 )
 @click.option("--packets", type=CAPTURE, metavar="FILE.pcapng", help="Capture to write: packets of one run.")
 @click.option(
@@ -121,6 +136,7 @@ def run(
     dask: str | None,
     report: Path | None,
     plot: Path | None,
+    plot_of: str | None,
     packets: Path | None,
     packets_at: tuple[str, ...],
     qlog: Path | None,
@@ -175,8 +191,7 @@ def run(
     if dask is not None:
         extras.need("--dask", "distributed", "pyarrow")
     _check_outputs(out, report, plot)
-    if plot is not None and not loaded.axes and not any(map(loaded.has_transfers, chosen)):
-        raise InputError(f"--plot: {plot}: nothing to plot: no transfers and no axis")
+    _check_subject(loaded, chosen, plot, plot_of)
 
     outcome = carried_out.outcome_of(plan, out, written, threads, series, shard, dask, quiet=as_json)
     if outcome is None:
@@ -187,7 +202,7 @@ def run(
     _print(plan, outcome, as_json)
     # The results are printed whatever happens to the files.
     if report is not None or plot is not None:
-        _draw(plan, outcome, report, plot)
+        _draw(plan, outcome, report, plot, plot_of)
     if logs:
         _write_logs(loaded, chosen[0], seed, packets, packets_at, qlog)
     _check_finished(loaded, outcome.summaries)
@@ -263,19 +278,40 @@ def _check_outputs(out: Path | None, report: Path | None, plot: Path | None) -> 
         extras.need("--out", "pyarrow")
 
 
-def _draw(plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None) -> None:
+def _check_subject(
+    scenario: Scenario, variants: Sequence[str], plot: Path | None, plot_of: str | None
+) -> None:
+    """Raises an error if there is no plot for a subject, or if no run can have the subject."""
+    if plot_of is None:
+        return
+    if plot is None:
+        raise click.UsageError("--plot-of: needs --plot")
+    has_times = any(map(scenario.has_transfers, variants))
+    if (plot_of == "axis" and not scenario.axes) or (plot_of == "times" and not has_times):
+        raise InputError(f"--plot-of: {plot_of}: the scenario has no {SUBJECTS[plot_of]}")
+
+
+def _draw(
+    plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None, plot_of: str | None
+) -> None:
     """Writes the HTML report and the SVG plot of a run."""
-    from catnip.report import run_page, waterfalls  # noqa: PLC0415 -- slow to load
+    from catnip.report import over_time, run_page, waterfalls  # noqa: PLC0415 -- slow to load
 
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
     drawn = run_page.figures(scenario, seeds, summaries, plan.axes)
     if page is not None:
-        shown = [*drawn, *waterfalls.figures(scenario, seeds[0], summaries)]
+        shown = [*drawn, *over_time.figures(scenario, seeds[0], plan.variants, plan.against)]
+        shown += waterfalls.figures(scenario, seeds[0], summaries)
         files.write(page, run_page.page(scenario, seeds, summaries, shown, plan.against, outcome.pairs))
     if plot is not None:
-        if not drawn:
-            raise InputError(f"--plot: {plot}: nothing to plot: no transfer times and no axis")
-        files.write(plot, next((one for one in drawn if one.name == "axis"), drawn[-1]).svg)
+        there = {one.name: one for one in drawn}
+        subject = plot_of or next((name for name in ("axis", "map", "times") if name in there), "windows")
+        if subject in over_time.KINDS:
+            figures = over_time.figures(scenario, seeds[0], plan.variants, plan.against, [subject])
+            there |= {one.name: one for one in figures}
+        if subject not in there:
+            raise InputError(f"--plot: {plot}: nothing to plot: the runs have no {SUBJECTS[subject]}")
+        files.write(plot, there[subject].svg)
 
 
 def _check_logs(

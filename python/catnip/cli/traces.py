@@ -67,7 +67,9 @@ VECTORS = click.option(
     metavar="FILE.csv",
     help="File for all events; - is stdout.",
 )
-@click.option("--plot", type=DRAWING, metavar="FILE.svg", help="Plot of packet numbers over time.")
+@click.option(
+    "--plot", type=DRAWING, metavar="FILE.svg", help="Sequence plot: segments, ACKs, SACK, window, losses."
+)
 @xplot
 @common
 def trace(
@@ -79,7 +81,7 @@ def trace(
     if plot is not None:
         extras.need("--plot", "matplotlib")
     check_writable(path for path in (csv, plot) if path not in (None, STDOUT))
-    events = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
+    events, segments = _core.trace(packets=packets, drop=_packet_numbers(drop), **options)
     note(f"simulated a transfer of {packets} packets")
 
     outline = traces.outline(events)
@@ -93,11 +95,9 @@ def trace(
         with files.replacing(csv) as aside, aside.open("w", encoding="utf-8", newline="") as file:
             traces.write_csv(file, events)
     if plot is not None:
-        from catnip.figures.transfers import sequence_plots  # noqa: PLC0415 -- slow to load
+        from catnip.figures.segments import sequence_plot  # noqa: PLC0415 -- slow to load
 
-        sent = [(row["time"], row["seq"]) for row in traces.rows(events) if row["event"] == "send"]
-        times, seqs = zip(*sent, strict=True)
-        files.write(plot, sequence_plots([(f"{packets} packets", times, seqs)]))
+        files.write(plot, sequence_plot(f"A transfer of {packets} packets", segments))
 
 
 @click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")

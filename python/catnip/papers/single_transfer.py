@@ -12,4 +12,5 @@ FREE = ("recovery", "control", "pacing", "marker", "size", "window", "tick_phase
 def trace(profile: str, packets: int, drop: Sequence[int] = (), **options: Any) -> dict[str, Any]:
     """Simulates a transfer that loses the packets `drop`, and returns the columns of its events."""
     arguments: dict[str, Any] = {**dict.fromkeys(FREE), "delayed_ack": False, "seed": 1, **options}
-    return dict(_core.trace(profile=profile, packets=packets, drop=list(drop), **arguments))
+    events, _ = _core.trace(profile=profile, packets=packets, drop=list(drop), **arguments)
+    return dict(events)

@@ -1,6 +1,7 @@
 //! Execution of the runs of an experiment on all cores.
 
 pub mod memory;
+pub(crate) mod timeline;
 pub(crate) mod trace;
 
 use crate::results::rows::{EventRow, Run};

@@ -1,3 +1,6 @@
+use super::timeline::grid::Grid;
+use super::timeline::recorder::Recorder;
+use crate::Table;
 use catnip_base::{FlowContext, Rate, Span, Time};
 use catnip_net::mark::MarkerSpec;
 use catnip_net::queue::QueueSpec;
@@ -54,13 +57,20 @@ pub struct TraceRow {
 
 /// Executes the transfer and returns every send, ACK, drop and timeout in order. At equal times, drops come last.
 pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
+    trace_with_segments(request).0
+}
+
+/// Executes the transfer. Returns its rows as [`trace`] does, and the table of its segments as [`Timeline`](crate::Timeline) has it.
+pub fn trace_with_segments(request: &TraceRequest) -> (Vec<TraceRow>, Table) {
     let mut topology = Topology::default();
     let (server, client) = (topology.host("server"), topology.host("client"));
     let back = WireSpec::new(request.rate, request.delay, request.queue.clone());
     let drop = PacketListSpec::new(request.drop.clone()).map(StageSpec::PacketList);
     let forward = WireSpec { before: drop.into_iter().collect(), ..back.clone() };
     topology.link(server, client, forward, back);
-    let mut sim = Sim::new(&topology, request.seed, Events::default());
+    let end = Time::ZERO + Span::from_secs(86_400);
+    let segments = Recorder::new(&topology, Grid::new(Time::ZERO, end, 1), &[], Vec::new(), Some(0));
+    let mut sim = Sim::new(&topology, request.seed, (Events::default(), segments));
     sim.set_tick_phase(request.tick_phase);
     let tcp = sim.add_tcp(TcpOptions { marker: request.marker.clone(), ..request.tcp.clone().into() });
     let segment = u64::from(request.tcp.segment_bytes);
@@ -68,8 +78,9 @@ pub fn trace(request: &TraceRequest) -> Vec<TraceRow> {
     let bytes = request.packets * segment;
     let document = Message { bytes, context: Some(FlowContext::document(bytes)), ..Message::default() };
     sim.add_app(AnyApp::Bulk(Bulk::new(spec, document, Time::ZERO)));
-    sim.run(Time::ZERO + Span::from_secs(86_400));
-    rows(&sim.into_watch().0, segment as f64)
+    sim.run(end);
+    let (events, segments) = sim.into_watch();
+    (rows(&events.0, segment as f64), segments.segments_table())
 }
 
 #[derive(Default)]

@@ -26,6 +26,7 @@ mod scenarios;
 mod short_scenarios;
 mod tables;
 mod tcp_behaviour;
+mod timeline;
 mod unfinished;
 mod video;
 mod whatever_happens;

@@ -252,6 +252,11 @@ impl Sender {
         self.snd_una
     }
 
+    /// Returns the smoothed round-trip time; `None` before the first sample.
+    pub fn srtt(&self) -> Option<Span> {
+        self.rto.srtt()
+    }
+
     /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);

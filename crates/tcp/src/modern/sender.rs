@@ -248,6 +248,10 @@ impl Sender {
         self.snd_una
     }
 
+    pub(crate) fn srtt(&self) -> Option<Span> {
+        self.rto.srtt()
+    }
+
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)
     }

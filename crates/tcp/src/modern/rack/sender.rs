@@ -278,6 +278,10 @@ impl Sender {
         self.flight.snd_una()
     }
 
+    pub(crate) fn srtt(&self) -> Option<Span> {
+        self.rtt.srtt()
+    }
+
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)
     }
