@@ -177,8 +177,7 @@ def timeline(
     variant: str,
     seed: int,
     samples: int,
-    from_s: float,
-    until_s: float | None,
+    range_s: tuple[float, float] | None,
     connections: list[int] | None,
     followed: int | None,
 ) -> tuple[dict[str, _Table], list[str], tuple[float, float], int]: ...

@@ -12,7 +12,7 @@ import pytest
 from catnip._core import Scenario
 from catnip.analysis.interval import Interval
 from catnip.analysis.summary import GroupSummary, Summary
-from catnip.report import run_page, sweeps
+from catnip.report import run_page, summary_tables, sweeps
 from catnip.report.model import PointTable, RunOfScenario
 from conftest import Run
 from plans import FILES
@@ -83,7 +83,9 @@ def test_of_ten_thousand_points_the_first_thousand_are_shown_and_this_is_said() 
     assert table.note == "The first 1000 of 10000 rows: --json and the tables of --out have all."
     scenario = Scenario.parse("sweep.toml", FILES)
     assert len(rendered(scenario, table)) < 500_000
-    for one in run_page.tables(scenario, [1, 2], summaries, axes, None):
+    base = next(iter(summaries))
+    pairs = summary_tables.pairs_of(base, axes, summaries)
+    for one in run_page.tables(scenario, [1, 2], summaries, base, pairs):
         assert len(one.rows) == 1000 and "The first 1000 of " in one.note
     curves = sweeps.curves_of(axes, list(summaries))
     assert curves is not None and (len(curves.lines), curves.left_out) == (8, 92)

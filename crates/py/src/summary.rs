@@ -179,6 +179,7 @@ fn group_dict<'py>(py: Python<'py>, of: &GroupSummary) -> PyResult<Bound<'py, Py
     out.set_item("restricted_s", of.restricted_s.map(tuple))?;
     out.set_item("horizon_s", of.horizon_s)?;
     out.set_item("curve", &of.curve)?;
+    out.set_item("band", &of.band)?;
     out.set_item("values", values)?;
     Ok(out)
 }

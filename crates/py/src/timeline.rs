@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 /// Returns the timeline of a run: its tables by name, the names of the nodes, its start and end in seconds, and the number of rows that were
 /// left out. Raises InputError.
 #[pyfunction]
-#[pyo3(signature = (scenario, variant, seed, samples, from_s, until_s, connections, followed))]
+#[pyo3(signature = (scenario, variant, seed, samples, range_s, connections, followed))]
 #[expect(clippy::too_many_arguments, reason = "they are those of a request")]
 #[expect(clippy::type_complexity, reason = "a tuple in Python")]
 pub(crate) fn timeline<'py>(
@@ -16,8 +16,7 @@ pub(crate) fn timeline<'py>(
     variant: &str,
     seed: u64,
     samples: u32,
-    from_s: f64,
-    until_s: Option<f64>,
+    range_s: Option<(f64, f64)>,
     connections: Option<Vec<u64>>,
     followed: Option<u64>,
 ) -> PyResult<(Bound<'py, PyDict>, Vec<String>, (f64, f64), u64)> {
@@ -30,8 +29,7 @@ pub(crate) fn timeline<'py>(
     };
     let request = TimelineRequest {
         seed,
-        from: span(from_s)?,
-        until: until_s.map(span).transpose()?,
+        range: range_s.map(|(from_s, until_s)| PyResult::Ok((span(from_s)?, span(until_s)?))).transpose()?,
         samples,
         connections,
         followed,

@@ -46,6 +46,8 @@ class GroupSummary:
     horizon_s: float = math.nan
     curve: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
     """Survival curve for drawing: ascending times, and the share of transfers that take longer than each."""
+    band: tuple[Sequence[float], Sequence[float]] = field(default=((), ()), repr=False)
+    """Ends of the pointwise 95 % intervals of the curve at its points; NaN for a single seed."""
     values: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
     """Values by measure, one for each seed or block of seeds; the mean of these values is that in `means`."""
     seeds: int = 0

@@ -66,13 +66,14 @@ def of_run(
     variant: str,
     seed: int,
     samples: int = SAMPLES,
-    from_s: float = 0.0,
-    until_s: float | None = None,
+    range_s: tuple[float, float] | None = None,
 ) -> Timeline:
-    """Runs a variant once more, and returns what happens between two times."""
-    tables, _, range_s, left_out = _core.timeline(
-        scenario, variant, seed, samples, from_s, until_s, None, None
-    )
+    """Runs a variant once more, and returns what happens between two times.
+
+    Without times, it is the whole run or, if its connections are short, the time around the connection that
+    sends most.
+    """
+    tables, _, drawn_s, left_out = _core.timeline(scenario, variant, seed, samples, range_s, None, None)
     ticks = {name: np.asarray(values) for name, values in tables["ticks"].items()}
     links = [_link(tables, number, name, ticks) for number, name in enumerate(tables["links"]["name"])]
     connections = tables["connections"]
@@ -83,7 +84,7 @@ def of_run(
         _sender(tables, row, name, number, ticks)
         for row, (name, number) in enumerate(zip(names, numbers, strict=True))
     ]
-    return Timeline(variant, range_s, links, senders, tables["segments"], left_out)
+    return Timeline(variant, drawn_s, links, senders, tables["segments"], left_out)
 
 
 def _link(tables: Mapping[str, Any], number: int, name: str, ticks: Mapping[str, Any]) -> LinkOverTime:

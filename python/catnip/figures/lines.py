@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
 from catnip.figures import style
@@ -19,6 +19,8 @@ ABREAST = 2
 ROW = 3.6  # inches
 FEW = 8
 """Largest number of lines that are distinguishable in a panel."""
+SHARES = {1.0: "100 %", 0.5: "50 % (median)", 0.1: "10 % (p90)", 0.05: "5 % (p95)", 0.01: "1 % (p99)"}
+"""Ticks of an axis of shares that take longer, with the percentile of each."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
             # An unknown end of an interval is NaN. It is drawn at the mean, so the interval is invisible
             # there.
             low, high = (np.where(np.isfinite(end), end, y) for end in (low, high))
+            if panel.share:
+                axes.fill_between(
+                    line.x, low, high, step="post", color=look.colour, alpha=0.15, lw=0, zorder=1
+                )
+                continue
             style.whiskers(axes, np.asarray(line.x), y.tolist(), low.tolist(), high.tolist(), look.colour)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
     if panel.log:
@@ -101,9 +108,10 @@ def _draw(axes: Axes, panel: Panel, labels: Sequence[str]) -> None:
         axes.set_xticks(range(len(panel.names)), panel.names)
     if panel.share:
         axes.set(xscale="log", yscale="log", ylim=(0.01, 1))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_yticks(list(SHARES), list(SHARES.values()))
+        axes.yaxis.set_minor_locator(NullLocator())
         _plain_numbers(axes)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     elif panel.band is None:
         axes.set_ylim(bottom=0)
     else:

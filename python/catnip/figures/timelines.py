@@ -198,10 +198,10 @@ def _below(bounds: Sequence[Curve], curves: Sequence[Curve]) -> list[Curve]:
 
 def _smooth(at_s: Values, rates: Values) -> tuple[Values, Values]:
     """Returns means of ten intervals, as single intervals have few packets."""
-    width = 10
-    count = len(rates) // width
-    if count < width:
+    known = np.isfinite(rates)
+    at_s, rates = at_s[known], rates[known]
+    if not len(rates):
         return at_s, rates
-    ends = at_s[width - 1 : count * width : width]
-    with np.errstate(invalid="ignore"):
-        return ends, np.nanmean(rates[: count * width].reshape(count, width), axis=1)
+    parts = max(1, len(rates) // 10)
+    means = [float(np.mean(part)) for part in np.array_split(rates, parts)]
+    return np.array([part[-1] for part in np.array_split(at_s, parts)]), np.array(means)

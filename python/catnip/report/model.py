@@ -80,6 +80,8 @@ class RunOfScenario:
     seeds: Sequence[int]
     points: PointTable | None = None
     """Points of a sweep; None if nothing is swept."""
+    more: Sequence[str] = ()
+    """Sentences below the headline."""
 
 
 @dataclass(frozen=True)

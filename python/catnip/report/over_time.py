@@ -63,11 +63,13 @@ def figures(
     """Returns figures of the run with this seed, for at most `MOST` of the variants.
 
     The run is repeated for them, as summaries keep nothing over time. Connections are those that send most,
-    some of each traffic group; links are those where packets wait longest.
+    some of each traffic group; links are those where packets wait longest. Of runs with short connections,
+    the time around the largest of the first variant is drawn.
     """
     first = against if against is not None and against in variants else variants[0]
     chosen = [first, *(name for name in variants if name != first)][:MOST]
-    drawn = [timelines.of_run(scenario, name, seed) for name in chosen]
+    drawn = [timelines.of_run(scenario, chosen[0], seed)]
+    drawn += [timelines.of_run(scenario, name, seed, range_s=drawn[0].range_s) for name in chosen[1:]]
     left_out = f" Shown are {MOST} of {len(variants)} variants." if len(variants) > MOST else ""
     found = []
     for name in kinds:

@@ -11,7 +11,7 @@ from catnip.analysis.summary import GroupSummary, Summary
 from catnip.base import provenance
 from catnip.figures import cells, lines
 from catnip.figures.lines import FEW, Line, Panel
-from catnip.report import summary_tables, sweeps
+from catnip.report import effects, summary_tables, sweeps
 from catnip.report.levels import short
 from catnip.report.model import Figure, RunOfScenario, Table
 from catnip.report.summary_tables import Pairs
@@ -38,6 +38,7 @@ def figures(scenario: Scenario, seeds: Sequence[int], summaries: Summaries, axes
         title = f"{scenario.title}: distribution of times"
         caption = (
             "Share of transfers that take longer, on logarithmic axes: 10 % is the 90th percentile. "
+            "Bands are pointwise 95 % intervals over the seeds. "
             "Transfers that the end of the run cuts short are included (Kaplan-Meier estimate)."
         )
         drawn = lines.panels(title, distributions[:MAX_PANELS])
@@ -73,11 +74,14 @@ def page(
     from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
 
     axes = axes_of(scenario, list(summaries))
-    finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
-    headline = f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
-    shown = tables(scenario, seeds, summaries, axes, against, pairs)
+    base = _base(seeds, summaries, against)
+    compared = pairs or ({} if base is None else summary_tables.pairs_of(base, axes, summaries))
+    shown = tables(scenario, seeds, summaries, base, compared)
     points = sweeps.point_table(axes, summaries)
-    run = RunOfScenario(scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds, points)
+    headline, more = _headline(seeds, summaries, axes, base, compared)
+    run = RunOfScenario(
+        scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds, points, more
+    )
     return html.render_run(run, provenance.command_line(), provenance.commit())
 
 
@@ -85,19 +89,34 @@ def tables(
     scenario: Scenario,
     seeds: Sequence[int],
     summaries: Summaries,
-    axes: Axes,
-    against: str | None,
-    pairs: Pairs | None = None,
+    base: str | None,
+    pairs: Pairs,
 ) -> list[Table]:
-    """Returns the summary tables of a run, with differences to `against` or, if None, the first variant."""
-    several = len(summaries) > 1 and len(seeds) > 1
-    base = against if against is not None or not several else next(iter(summaries))
+    """Returns the summary tables of a run, with differences to `base` unless it is None."""
     tables = summary_tables.tables(scenario.title, seeds, summaries)
     if base is not None:
-        tables += list(
-            summary_tables.differences(base, pairs or summary_tables.pairs_of(base, axes, summaries))
-        )
+        tables += list(summary_tables.differences(base, pairs))
     return [_for_page(table) for table in tables if table.rows]
+
+
+def _base(seeds: Sequence[int], summaries: Summaries, against: str | None) -> str | None:
+    """Returns what the variants are compared with: `against` or, if None, the first of several variants."""
+    several = len(summaries) > 1 and len(seeds) > 1
+    return against if against is not None or not several else next(iter(summaries))
+
+
+def _headline(
+    seeds: Sequence[int], summaries: Summaries, axes: Axes, base: str | None, pairs: Pairs
+) -> tuple[str, list[str]]:
+    """Returns the headline of a run, and what is told below it in smaller letters."""
+    finished, started = map(sum, zip(*(one.counts() for one in summaries.values()), strict=True))
+    count = f"{len(summaries)} variants, {len(seeds)} seeds: {finished} of {started} transfers finished."
+    base_of = {} if base is None else summary_tables.bases(base, axes, list(summaries))
+    told = effects.sentences(pairs, base_of)
+    if not told and len(summaries) == 1:
+        [(name, only)] = summaries.items()
+        told = [says for says in [effects.alone(name, only)] if says]
+    return (f"{told[0]}.", [*(f"{says}." for says in told[1:]), count]) if told else (count, [])
 
 
 def _for_page(table: Table) -> Table:
@@ -110,19 +129,20 @@ def _for_page(table: Table) -> Table:
 def _distributions(summaries: Summaries) -> Iterator[Panel]:
     """Yields a panel for each group whose transfer times vary, if the panel has at most `FEW` curves."""
     for group, of in _by_group(summaries).items():
-        curves = [Line(name, *_curve(one)) for name, one in of.items() if len(one.curve[0]) > 1]
+        curves = [_curve(name, one) for name, one in of.items() if len(one.curve[0]) > 1]
         if 0 < len(curves) <= FEW:
             kind = next(iter(of.values())).kind
-            yield Panel(f"{group}: {kind}", "s", "take longer", curves, share=True)
+            yield Panel(f"{group}: {kind}", "time, s", "share that takes longer", curves, share=True)
 
 
-def _curve(of: GroupSummary) -> tuple[Any, Any]:
-    """Returns times and the share of transfers that take longer than each, at least 0.1 %.
+def _curve(name: str, of: GroupSummary) -> Line:
+    """Returns times and the share of transfers that take longer than each, with intervals, at least 0.1 %.
 
     A logarithmic axis cannot show a share of zero.
     """
     at_s, lasting = of.curve
-    return at_s, np.maximum(lasting, 1e-3)
+    shares, low, high = (np.maximum(values, 1e-3) for values in (lasting, *of.band))
+    return Line(name, at_s, shares, low, high) if len(low) == len(shares) else Line(name, at_s, shares)
 
 
 def _by_group(summaries: Summaries) -> dict[str, dict[str, GroupSummary]]:

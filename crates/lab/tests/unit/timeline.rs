@@ -3,8 +3,10 @@
 use crate::scenarios;
 use catnip_base::Span;
 use catnip_lab::{
-    Column, RunRequest, Scenario, Table, TableName, Timeline, TimelineRequest, run_all, timeline,
+    Column, RunRequest, Scenario, Table, TableName, Timeline, TimelineRequest, run_all, run_one, timeline,
 };
+use catnip_sim::Memory;
+use std::cmp::Reverse;
 
 const LOSSY: &str = "
 id = 'X'
@@ -31,7 +33,7 @@ profile = 'rfc'
 ";
 
 fn request(samples: u32) -> TimelineRequest {
-    TimelineRequest { seed: 1, from: Span::ZERO, until: None, samples, connections: None, followed: None }
+    TimelineRequest { seed: 1, range: None, samples, connections: None, followed: None }
 }
 
 fn of(scenario: &Scenario, samples: u32) -> Timeline {
@@ -130,9 +132,10 @@ fn every_packet_of_the_followed_connection_has_its_way_through_the_network() {
 fn a_part_of_a_run_is_drawn_as_in_the_whole() {
     let scenario = Scenario::parse("x.toml".as_ref(), LOSSY).unwrap();
     let plan = scenario.plan(scenario.variants().next().unwrap()).unwrap();
-    let whole = of(&scenario, 200);
-    let (from, until) = (Span::from_secs(1), Some(Span::from_secs(2)));
-    let part = timeline(plan, &TimelineRequest { from, until, ..request(10) }, &mut || true).unwrap();
+    let long = Some((Span::ZERO, Span::from_secs(2)));
+    let whole = timeline(plan, &TimelineRequest { range: long, ..request(20) }, &mut || true).unwrap();
+    let range = Some((Span::from_secs(1), Span::from_secs(2)));
+    let part = timeline(plan, &TimelineRequest { range, ..request(10) }, &mut || true).unwrap();
     let cut = |drawn: &Timeline, name: &str, value: &str| -> Vec<(f64, u64)> {
         let table = &drawn.tables[name];
         let rows = floats(table, "at_s").iter().copied().zip(integers(table, value).iter().copied());
@@ -161,4 +164,26 @@ fn a_timeline_that_is_to_stop_stops() {
     let scenario = Scenario::parse("x.toml".as_ref(), LOSSY).unwrap();
     let plan = scenario.plan(scenario.variants().next().unwrap()).unwrap();
     assert!(timeline(plan, &request(10), &mut || false).is_none());
+}
+
+#[test]
+fn of_short_connections_the_time_around_the_largest_is_drawn() {
+    let scenario = Scenario::load(&scenarios::file("catnip-e4.toml")).unwrap();
+    let plan = scenario.plan(scenario.variants().next().unwrap()).unwrap().until(Span::from_secs(60));
+    let drawn = timeline(&plan, &request(100), &mut || true).unwrap();
+    let tables = [TableName::CONNECTIONS];
+    let run = run_one(&plan, 1, &tables, None, &mut || true, &mut Memory::default()).unwrap();
+    let connections = &run[&TableName::CONNECTIONS];
+    let sent = integers(connections, "sent");
+    let largest = (0..sent.len()).max_by_key(|&row| (sent[row], Reverse(row))).unwrap();
+    let (start_s, over_s) =
+        (floats(connections, "start_s")[largest], floats(connections, "acked_s")[largest]);
+    let around_s = (over_s - start_s) / 2.0;
+    let range_s = (drawn.range.0.as_secs(), drawn.range.1.as_secs());
+    assert!(
+        (range_s.0 - (start_s - around_s)).abs() < 1e-6 && (range_s.1 - (over_s + around_s)).abs() < 1e-6
+    );
+    let shown = &drawn.tables["connections"];
+    assert_eq!(integers(shown, "connection")[0], integers(connections, "connection")[largest]);
+    assert_eq!(shown.rows(), 6);
 }

@@ -101,6 +101,8 @@ pub struct GroupSummary {
     pub horizon_s: f64,
     /// Survival curve for plots: times in ascending order, and the share of transfers that take longer than each time.
     pub curve: (Vec<f64>, Vec<f64>),
+    /// Lower and upper ends of the intervals of the curve at its points; NaN for a single run.
+    pub band: (Vec<f64>, Vec<f64>),
     /// Values of each measure, one for each seed or block of seeds, for differences between variants. The mean of the values estimates the
     /// measure. NaN means a seed without a value.
     pub values: Measured<Vec<f64>>,
@@ -296,16 +298,9 @@ fn of_group(
         estimate.interval
     });
     let (started, finished) = (total("started"), total("finished"));
-    GroupSummary {
-        kind,
-        started,
-        finished,
-        means,
-        restricted_s,
-        horizon_s,
-        curve: times.curve(POINTS),
-        values,
-    }
+    let curve = times.curve(POINTS);
+    let band = times.band(&curve.0);
+    GroupSummary { kind, started, finished, means, restricted_s, horizon_s, curve, band, values }
 }
 
 /// Spread of the times of single transfers, which tells whether seeds agree by chance, and whether their mean has an interval at all.

@@ -118,6 +118,31 @@ impl Times {
         chosen.into_iter().map(|rank| points[rank]).unzip()
     }
 
+    /// Returns the lower and the upper ends of the intervals of the survival curve at these times, which must ascend: pointwise, no narrower
+    /// than those of as many independent transfers, and within 0 and 1. They are NaN for a single run.
+    pub fn band(&self, at_s: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let full = lasting_at(self.waits.iter(), self.waits.len(), at_s);
+        if self.blocks == 1 {
+            return (vec![f64::NAN; at_s.len()], vec![f64::NAN; at_s.len()]);
+        }
+        let mut of_block = vec![0; self.blocks];
+        self.waits.iter().for_each(|wait| of_block[wait.block] += 1);
+        let blocks = self.blocks as f64;
+        let without: Vec<Vec<f64>> = (0..self.blocks)
+            .map(|block| {
+                let others = self.waits.iter().filter(|wait| wait.block != block);
+                lasting_at(others, self.waits.len() - of_block[block], at_s)
+            })
+            .collect();
+        let ends = full.iter().enumerate().map(|(point, &share)| {
+            let values: Vec<f64> =
+                without.iter().map(|shares| blocks * share - (blocks - 1.0) * shares[point]).collect();
+            let half = half_width(&values).max(self.half_of_independent(share));
+            ((share - half).max(0.0), (share + half).min(1.0))
+        });
+        ends.unzip()
+    }
+
     /// Returns half of the interval of a share of as many independent transfers: the normal approximation of the binomial distribution.
     fn half_of_independent(&self, share: f64) -> f64 {
         NORMAL_95 * (share * (1.0 - share) / self.waits.len() as f64).sqrt()
@@ -197,10 +222,49 @@ fn curve<'a>(
     })
 }
 
+/// Returns the share of transfers that take longer than each of these times, which must ascend.
+fn lasting_at<'a>(waits: impl Iterator<Item = &'a Wait> + 'a, count: usize, at_s: &[f64]) -> Vec<f64> {
+    let mut curve = curve(waits, count).peekable();
+    let mut share = 1.0;
+    let mut lasting = |&at_s: &f64| {
+        while let Some((_, after)) = curve.next_if(|(waited_s, _)| *waited_s <= at_s) {
+            share = after;
+        }
+        share
+    };
+    at_s.iter().map(&mut lasting).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn a_band_is_around_its_curve_and_that_of_the_shares_of_runs() {
+        // Run r has the times 1 to 10 and r more of 20: of all 60 transfers, 10 take longer than 15.
+        let times = (0..5_usize).flat_map(|run| {
+            let short = (1..=10).map(move |time| (f64::from(time), true, run));
+            short.chain((0..run).map(move |_| (20.0, true, run)))
+        });
+        let times = Times::new(times, 5);
+        let (at_s, lasting) = times.curve(100);
+        let (low, high) = times.band(&at_s);
+        // Of equal times, the last has the share of what takes longer than all of them.
+        for point in (0..at_s.len()).filter(|&point| at_s.get(point + 1) != Some(&at_s[point])) {
+            assert!(low[point] <= lasting[point] && lasting[point] <= high[point], "{}", at_s[point]);
+        }
+        let (low, high) = times.band(&[15.0]);
+        // By hand: without run r, it is 10 - r of 50 - r transfers.
+        let values: Vec<f64> =
+            (0..5).map(|run| 5.0 * 10.0 / 60.0 - 4.0 * (10 - run) as f64 / (50 - run) as f64).collect();
+        let half = half_width(&values);
+        assert!(
+            (low[0] - (10.0 / 60.0 - half)).abs() < 1e-12 && (high[0] - (10.0 / 60.0 + half)).abs() < 1e-12
+        );
+        let single = Times::new([(1.0, true, 0), (2.0, true, 0)], 1);
+        assert!(single.band(&[1.0]).0[0].is_nan());
+    }
 
     #[test]
     fn the_same_runs_are_in_the_same_blocks_whatever_the_times() {

@@ -16,10 +16,9 @@ use std::collections::BTreeMap;
 pub struct TimelineRequest {
     /// Seed of the run.
     pub seed: u64,
-    /// Start of the timeline, from the start of the run.
-    pub from: Span,
-    /// End of the timeline; `None` for the end of the run.
-    pub until: Option<Span>,
+    /// Start and end of the timeline, from the start of the run. `None` for the whole run or, if its connections are short, the time around
+    /// the connection that sends most.
+    pub range: Option<(Span, Span)>,
     /// Number of intervals, at the end of each of which there is a sample.
     pub samples: u32,
     /// Connections to sample; `None` for those that send most, some of each traffic group.
@@ -66,10 +65,8 @@ pub fn timeline(
     request: &TimelineRequest,
     should_continue: &mut dyn FnMut() -> bool,
 ) -> Option<Timeline> {
-    let end = Time::ZERO + plan.duration();
-    let from = (Time::ZERO + request.from).min(end);
-    let until = request.until.map_or(end, |until| (Time::ZERO + until).clamp(from, end));
     let chosen = Chosen::of(plan, request, should_continue)?;
+    let (from, until) = chosen.range;
     let grid = Grid::new(from, until, request.samples.max(1));
     let followed = request.followed.or_else(|| chosen.connections.first().map(|it| it.number));
     let links: Vec<_> = chosen.links.iter().map(|&link| &plan.ports()[link]).collect();
@@ -95,13 +92,14 @@ struct Chosen {
     /// Indices in [`Plan::ports`].
     links: Vec<usize>,
     connections: Vec<SampledConnection>,
+    range: (Time, Time),
 }
 
 impl Chosen {
     /// Chooses by a run of its own what is shown: the links at which packets wait longest and are dropped, and the connections that send
     /// most, in turn from each traffic group.
     fn of(plan: &Plan, request: &TimelineRequest, should_continue: &mut dyn FnMut() -> bool) -> Option<Self> {
-        let needed = [TableName::CONNECTIONS, TableName::PORTS];
+        let needed = [TableName::RUNS, TableName::CONNECTIONS, TableName::PORTS];
         let tables = run_one(plan, request.seed, &needed, None, should_continue, &mut Memory::default())?;
         let ports = &tables[&TableName::PORTS];
         let [high, med, low, delivered] = ["dropped_high", "dropped_med", "dropped_low", "delivered"]
@@ -126,7 +124,33 @@ impl Chosen {
             group: groups[row].to_string(),
             client: clients[row],
         };
+        let end_s = floats(tables[&TableName::RUNS].column("end_s"))[0];
+        let end = Time::ZERO + Span::from_secs_f64(end_s);
+        let [starts_s, ends_s] = ["start_s", "acked_s"].map(|name| floats(connections.column(name)));
+        // One that is not over is open until the end.
+        let open_s = |row: usize| (starts_s[row], ends_s[row].min(end_s));
         let rows = 0..numbers.len();
+        let range = match request.range {
+            Some((from, until)) => {
+                let [from, until] = [from, until].map(|at| (Time::ZERO + at).min(end));
+                (from, until.max(from))
+            }
+            None => {
+                let largest = rows.clone().max_by_key(|&row| (sent[row], Reverse(row)));
+                let (start_s, over_s) = largest.map_or((0.0, end_s), open_s);
+                let around_s = AROUND * (over_s - start_s);
+                if over_s - start_s < SHORT * end_s {
+                    let at = |at_s: f64| Time::ZERO + Span::from_secs_f64(at_s.clamp(0.0, end_s));
+                    (at(start_s - around_s), at(over_s + around_s))
+                } else {
+                    (Time::ZERO, end)
+                }
+            }
+        };
+        let is_shown = |&row: &usize| {
+            let (start_s, over_s) = open_s(row);
+            start_s <= range.1.since(Time::ZERO).as_secs() && over_s >= range.0.since(Time::ZERO).as_secs()
+        };
         let connections = match &request.connections {
             Some(asked) => {
                 let rows =
@@ -135,7 +159,7 @@ impl Chosen {
             }
             None => {
                 let mut by_group: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-                rows.for_each(|row| by_group.entry(&groups[row]).or_default().push(row));
+                rows.filter(is_shown).for_each(|row| by_group.entry(&groups[row]).or_default().push(row));
                 let mut ranked: Vec<(usize, usize)> = Vec::new();
                 for rows in by_group.values_mut() {
                     rows.sort_by_key(|&row| Reverse(sent[row]));
@@ -146,10 +170,13 @@ impl Chosen {
                 ranked.into_iter().map(|(_, row)| row_of(row)).collect()
             }
         };
-        Some(Self { links, connections })
+        Some(Self { links, connections, range })
     }
 }
 
+/// Share of a run below which its largest connection is short, and the share of the connection's time that is shown before and after it.
+const SHORT: f64 = 0.05;
+const AROUND: f64 = 0.5;
 /// Share of the weight of the link that matters most from which on another link is shown.
 const LEAST_WEIGHT: f64 = 0.05;
 
