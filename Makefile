@@ -19,7 +19,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench gate soak profile mutants \
+.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants \
   validate qdisc docs ci fresh
 
 help:  ## List the targets
@@ -55,6 +55,7 @@ lint:  ## Check format, lints, types and the stubs of the compiled module
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest catnip._core
+	test ! -d page/node_modules || page/node_modules/.bin/tsc --project page
 
 wheel:  ## Build dist/*.whl, profile-guided, for Debian 11 and newer, and try it in an empty environment (ten minutes)
 	@mkdir -p build && rm -f $(CATNIP_SKIPPED)
@@ -67,6 +68,10 @@ wheel:  ## Build dist/*.whl, profile-guided, for Debian 11 and newer, and try it
 bench: build  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven minutes; ARGS=--quick: seconds)
 	@tools/need.sh bench
 	$(BIN)/python benches/run.py $(ARGS)
+
+page:  ## Build the page that has the simulator in it, build/page (needs Node)
+	@tools/need.sh page
+	tools/page.sh
 
 gate:  ## Count what a packet-hop costs, against the reference commit (ARGS='--case Web')
 	@tools/need.sh test-papers

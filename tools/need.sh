@@ -2,7 +2,7 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, .venv with what builds the module. What Python needs beyond that, pyproject.toml says.
 #
-# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|fresh|qdisc
+# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|page|fresh|qdisc
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 target=$1
 python=${PYTHON:-python3}
 tests=test-unit,test-integration,test-system,test-papers
-compiled=demo,build,$tests,lint,wheel,validate,bench
+compiled=demo,build,$tests,lint,wheel,validate,bench,page
 agent=build,test-integration,test-system,lint,validate
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
@@ -38,6 +38,8 @@ list() {
   need test-system nghttp      nghttp2-client "tests with HTTP/2"
   need test-system slurmctld   "slurmctld slurmd munge" "tests with Slurm"
   need test-papers valgrind    valgrind      "the count of instructions"
+  need page,test-papers node   nodejs        "the page with the simulator"
+  need page,test-papers npm    npm           "the page with the simulator"
   need validate  tcpdump     tcpdump
   need validate  nginx       nginx-light
   need validate  apache2     apache2-bin
@@ -71,6 +73,7 @@ main() {
     has cargo || misses "Rust: not installed, take it from https://rustup.rs"
     [[ $target != lint ]] || install_parts_of_rust rustfmt clippy
     [[ $target != wheel ]] || install_parts_of_rust llvm-tools
+    [[ $target != page && $target != test-papers ]] || install_parts_of_rust wasm32-unknown-unknown
     ((${#fatal[@]})) || ! has_venv || make_venv
   fi
   local line
@@ -127,17 +130,22 @@ make_venv() {
 }
 
 install_parts_of_rust() {
-  local part what
+  local part kind what
   for part; do
     # Without profiles a wheel is only slower.
-    what=$([[ $part != llvm-tools ]] || echo "the wheel's profile")
-    has_part "$part" || rustup --quiet component add "$part" ||
-      misses "$part is not installed (rustup component add $part)" "$what"
+    case $part in
+      llvm-tools) kind=component what="the wheel's profile" ;;
+      wasm32-*) kind=target what="the page with the simulator" ;;
+      *) kind=component what= ;;
+    esac
+    has_part "$part" || rustup --quiet "$kind" add "$part" ||
+      misses "$part is not installed (rustup $kind add $part)" "$what"
   done
 }
 
 has_part() {
   case $1 in
+    wasm32-*) [[ -d $(rustc --print target-libdir --target "$1") ]] ;;
     llvm-tools) [[ -e $(rustc --print target-libdir)/../bin/llvm-profdata ]] ;;
     *) cargo "${1/rustfmt/fmt}" --version >/dev/null 2>&1 ;;
   esac

@@ -60,7 +60,7 @@ system() {
   ready_for_python system || result=1
   rust system --only together &
   local waiting=$!
-  [[ " $layers " != *" papers "* ]] || nice cargo build --quiet --release -p catnip-lab --example bench &
+  [[ " $layers " != *" papers "* ]] || { nice cargo build --quiet --release -p catnip-lab --example bench; nice tools/page.sh; } &
   pytest system -m "not alone" -n $((2 * $(nproc))) --dist loadfile || result=1
   wait $waiting || result=1
   wait
@@ -71,6 +71,7 @@ system() {
 
 papers() {
   local result=0
+  tools/page.sh
   python papers || result=1
   if [[ $computing ]]; then
     wait "$computing" || result=1

@@ -2,10 +2,16 @@
 
 use crate::Message;
 use crate::message::split;
-use catnip_lab::{Bundle, InputError, Plan, Scenario, fingerprint};
+use catnip_base::Span;
+use catnip_lab::{
+    Bundle, Column, InputError, LogFailure, LoggedRun, Plan, QlogOutput, Scenario, Table, TableName,
+    TimelineRequest, fingerprint, log_run, run_one, timeline,
+};
+use catnip_sim::Memory;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::PathBuf;
 
 /// Engine with the scenarios that were opened last, each in a slot of its own.
@@ -29,9 +35,35 @@ enum Question {
         #[serde(default)]
         files: BTreeMap<PathBuf, (usize, usize)>,
     },
-    /// Fingerprint of a run of an open scenario.
-    Fingerprint { slot: u32, variant: String, seed: u64 },
+    /// Fingerprint of a run of an open scenario, or of its first seconds.
+    Fingerprint { slot: u32, variant: String, seed: u64, until_s: Option<f64> },
+    /// Tables of a run of an open scenario.
+    Run { slot: u32, variant: String, seed: u64, tables: Vec<String> },
+    /// What happens over time in a run of an open scenario: the tables of [`catnip_lab::Timeline`].
+    Timeline {
+        slot: u32,
+        variant: String,
+        seed: u64,
+        samples: u32,
+        range_s: Option<(f64, f64)>,
+        connections: Option<Vec<u64>>,
+        followed: Option<u64>,
+    },
+    /// Log of a run of an open scenario: the array `log`.
+    Log { slot: u32, variant: String, seed: u64, format: LogFormat },
 }
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LogFormat {
+    Pcapng,
+    Qlog,
+}
+
+/// Largest memory that the network of a scenario may need, bytes.
+const MOST_MEMORY: u64 = 2 << 30;
+/// Largest number of times that a run asks whether it may go on, which it does every few thousand events.
+const MOST_LOOKS: u32 = 20_000;
 
 /// Reason why a question has no answer.
 #[derive(Debug)]
@@ -74,33 +106,239 @@ impl Engine {
                     bytes.map(|bytes| (path, bytes.into()))
                 });
                 let files = files.collect::<Option<_>>();
-                let files =
-                    files.ok_or(Refusal::Question("a file is beyond the end of the arrays".into()))?;
+                let files = files.ok_or(refusal("a file is beyond the end of the arrays"))?;
                 let scenario = Scenario::of_bundle(&Bundle { path, text, set, files })?;
                 let outline = outline(&scenario);
                 self.open.insert(slot, scenario);
                 Ok(outline)
             }
-            Question::Fingerprint { slot, variant, seed } => {
-                let print = fingerprint(self.plan(slot, &variant)?, seed);
+            Question::Fingerprint { slot, variant, seed, until_s } => {
+                let plan = self.plan(slot, &variant)?;
+                let print = match until_s {
+                    None => fingerprint(plan, seed),
+                    Some(end_s) => fingerprint(&plan.until(Span::from_secs_f64(end_s)), seed),
+                };
                 Ok(Message::new(json!({ "fingerprint": format!("{print:016x}") })))
+            }
+            Question::Run { slot, variant, seed, tables } => {
+                let named = |name: &String| TableName::all().into_iter().find(|table| table.name() == name);
+                let tables = tables.iter().map(|name| named(name).ok_or(refusal(format!("no table {name}"))));
+                let tables: Vec<TableName> = tables.collect::<Result<_, _>>()?;
+                let plan = self.plan(slot, &variant)?;
+                let rows = run_one(plan, seed, &tables, None, &mut bounded(), &mut Memory::default());
+                let rows = rows.ok_or_else(too_long)?;
+                Ok(of_tables(json!({}), rows.iter().map(|(name, table)| (name.name(), table))))
+            }
+            Question::Timeline { slot, variant, seed, samples, range_s, connections, followed } => {
+                let span = |seconds: f64| {
+                    let is_time = (0.0..1e9).contains(&seconds);
+                    is_time
+                        .then(|| Span::from_secs_f64(seconds))
+                        .ok_or(refusal(format!("{seconds}: no time")))
+                };
+                let range =
+                    range_s.map(|(from_s, until_s)| Ok::<_, Refusal>((span(from_s)?, span(until_s)?)));
+                let range = range.transpose()?;
+                let request = TimelineRequest { seed, range, samples, connections, followed };
+                let drawn = timeline(self.plan(slot, &variant)?, &request, &mut bounded());
+                let drawn = drawn.ok_or_else(too_long)?;
+                let (start, end) = drawn.range;
+                let range_s = [start.as_secs(), end.as_secs()];
+                let head = json!({ "nodes": drawn.nodes, "range_s": range_s, "left_out": drawn.left_out });
+                Ok(of_tables(head, drawn.tables.iter().map(|(name, table)| (*name, table))))
+            }
+            Question::Log { slot, variant, seed, format } => {
+                let _ = self.plan(slot, &variant)?;
+                let scenario = &self.open[&slot];
+                let run = LoggedRun { variant: &variant, seed, packets_at: &[] };
+                let mut log = Vec::new();
+                let (packets, qlog) = match format {
+                    LogFormat::Pcapng => (Some(&mut log), None),
+                    LogFormat::Qlog => {
+                        (None, Some(QlogOutput { out: &mut log, store: Cursor::new(Vec::new()) }))
+                    }
+                };
+                let done =
+                    log_run(scenario, &run, packets, qlog, &mut bounded()).map_err(
+                        |failure| match failure {
+                            LogFailure::Input(error) => Refusal::Input(error),
+                            LogFailure::Packets(error) | LogFailure::Qlog(error) => {
+                                refusal(error.to_string())
+                            }
+                        },
+                    )?;
+                if !done {
+                    return Err(too_long());
+                }
+                let mut message = Message::new(json!({}));
+                message.bytes("log", &log);
+                Ok(message)
             }
         }
     }
 
     fn plan(&self, slot: u32, variant: &str) -> Result<&Plan, Refusal> {
-        let scenario =
-            self.open.get(&slot).ok_or(Refusal::Question(format!("nothing is open in slot {slot}")))?;
-        Ok(scenario.plan(variant)?)
+        let scenario = self.open.get(&slot).ok_or(refusal(format!("nothing is open in slot {slot}")))?;
+        let plan = scenario.plan(variant)?;
+        if plan.memory_bytes() > MOST_MEMORY {
+            return Err(refusal(format!("{variant}: needs more than {} GB", MOST_MEMORY >> 30)));
+        }
+        Ok(plan)
     }
 }
 
 fn outline(scenario: &Scenario) -> Message {
     let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
+    let pairs_of = |plan: &Plan| plan.groups().map(|group| group.pairs.len()).sum::<usize>();
+    let pairs: Vec<usize> =
+        variants.iter().filter_map(|name| scenario.plan(name).ok()).map(pairs_of).collect();
     Message::new(json!({
         "id": scenario.id,
         "title": scenario.title,
         "variants": variants,
         "warnings": scenario.warnings,
+        "pairs": pairs,
     }))
+}
+
+/// Returns a callback that ends a run after [`MOST_LOOKS`] calls.
+fn bounded() -> impl FnMut() -> bool {
+    let mut left = MOST_LOOKS;
+    move || {
+        left = left.saturating_sub(1);
+        left > 0
+    }
+}
+
+fn too_long() -> Refusal {
+    refusal("the run has too many events for a page: try a shorter duration, or catnip run")
+}
+
+fn refusal(why: impl Into<String>) -> Refusal {
+    Refusal::Question(why.into())
+}
+
+/// Returns a message with the columns of tables as arrays named `table.column`, integers as floating-point numbers. Of a column of texts, the
+/// array has indices into the list of its texts, which is the key of this name in the object `texts`.
+fn of_tables<'a>(mut head: Value, tables: impl Iterator<Item = (&'a str, &'a Table)>) -> Message {
+    let tables: Vec<_> = tables.collect();
+    let mut names = serde_json::Map::new();
+    let columns = tables.iter().flat_map(|&(table, rows)| {
+        rows.columns().iter().map(move |(column, values)| (format!("{table}.{column}"), values))
+    });
+    let coded: Vec<_> = columns
+        .map(|(name, values)| {
+            let codes = match values {
+                Column::Text(texts) => {
+                    let (texts, codes) = texts.clone().into_parts();
+                    names.insert(name.clone(), json!(texts.iter().map(|text| &**text).collect::<Vec<_>>()));
+                    codes
+                }
+                _ => Vec::new(),
+            };
+            (name, values, codes)
+        })
+        .collect();
+    head["texts"] = Value::Object(names);
+    let mut message = Message::new(head);
+    for (name, values, codes) in coded {
+        match values {
+            Column::Float(values) => message.floats(&name, values.iter().copied()),
+            Column::Integer(values) => message.floats(&name, values.iter().map(|&value| value as f64)),
+            Column::Text(_) => message.integers(&name, codes.into_iter()),
+        }
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+id = 'X'
+title = 'One transfer'
+seeds = 1
+duration = '5s'
+[node.server]
+kind = 'host'
+[node.client]
+kind = 'host'
+[link.line]
+from = 'server'
+to = 'client'
+rate = '1Mbit'
+delay = '10ms'
+queue = 'drop-tail:10'
+[traffic.transfer]
+kind = 'bulk'
+from = 'server'
+to = 'client'
+bytes = 100000
+";
+
+    fn ask(engine: &mut Engine, question: Value) -> Value {
+        let text = question.to_string();
+        let question = [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
+        let reply = engine.answer(&question);
+        serde_json::from_slice(split(&reply).unwrap().0).unwrap()
+    }
+
+    fn opened() -> Engine {
+        let mut engine = Engine::default();
+        let outline = ask(&mut engine, json!({"ask": "open", "slot": 0, "path": "x.toml", "text": TEXT}));
+        assert_eq!(outline["error"], Value::Null);
+        assert_eq!((&outline["title"], &outline["pairs"]), (&json!("One transfer"), &json!([1])));
+        engine
+    }
+
+    #[test]
+    fn an_open_scenario_has_tables_timelines_and_logs() {
+        let engine = &mut opened();
+        let of = |ask: &str| json!({"ask": ask, "slot": 0, "variant": "default", "seed": 1});
+        let with = |ask: &str, more: Value| {
+            let mut question = of(ask);
+            more.as_object().unwrap().iter().for_each(|(key, value)| question[key] = value.clone());
+            question
+        };
+        let run = ask(engine, with("run", json!({"tables": ["groups"]})));
+        assert_eq!(run["arrays"]["groups.finished"][2], 1, "{run}");
+        assert_eq!(run["texts"]["groups.group"], json!(["transfer"]));
+        let drawn = ask(engine, with("timeline", json!({"samples": 50})));
+        assert_eq!((&drawn["range_s"], &drawn["nodes"]), (&json!([0.0, 5.0]), &json!(["client", "server"])));
+        assert_eq!(drawn["arrays"]["link_samples.rate_mbps"][2], 51);
+        for format in ["pcapng", "qlog"] {
+            let log = ask(engine, with("log", json!({"format": format})));
+            assert!(log["arrays"]["log"][2].as_u64().unwrap() > 5000, "{format}");
+        }
+        assert_eq!(ask(engine, with("fingerprint", json!({})))["fingerprint"].as_str().unwrap().len(), 16);
+    }
+
+    #[test]
+    fn what_has_no_answer_is_told_and_harms_nothing() {
+        let engine = &mut opened();
+        let told = |engine: &mut Engine, question: Value| {
+            ask(engine, question)["error"].as_str().unwrap().to_string()
+        };
+        let wrong = TEXT.replace("drop-tail:10", "drop-tale:10");
+        let open = |text: &str| json!({"ask": "open", "slot": 1, "path": "y.toml", "text": text});
+        assert!(
+            told(engine, open(&wrong))
+                .starts_with("y.toml: link.line.queue: \"drop-tale:10\": expected one of")
+        );
+        assert!(told(engine, json!({"ask": "sing"})).contains("unknown variant `sing`"));
+        let run = |slot: u32, variant: &str, table: &str| json!({"ask": "run", "slot": slot, "variant": variant, "seed": 1, "tables": [table]});
+        assert_eq!(told(engine, run(7, "default", "groups")), "nothing is open in slot 7");
+        assert_eq!(told(engine, run(0, "default", "nothing")), "no table nothing");
+        assert!(told(engine, run(0, "other", "groups")).contains("other"));
+        let of_nothing = engine.answer(b"");
+        assert!(split(&of_nothing).unwrap().0.starts_with(b"{\"error\":\"no message\""));
+        assert_eq!(ask(engine, run(0, "default", "groups"))["error"], Value::Null);
+    }
+
+    #[test]
+    fn a_run_may_have_only_so_many_events() {
+        let mut may_go_on = bounded();
+        assert_eq!((0..2 * MOST_LOOKS).filter(|_| may_go_on()).count() as u32, MOST_LOOKS - 1);
+    }
 }
