@@ -21,6 +21,8 @@ LONGEST_SHOWN = 60
 """Number of characters of a wrong value that are shown."""
 GREATEST = 2**48
 """Greatest number in a column of whole numbers other than seeds: sums of them have 64 bits."""
+GREATEST_SIZE = 2**60
+"""Greatest number in the column `bytes`, which nothing sums: the size of an endless transfer."""
 ONCE = {"runs": (), "groups": ("group",), "ports": ("port",)}
 """Columns that tell the rows of a run apart, of tables in which no row is twice."""
 
@@ -78,8 +80,9 @@ def check_rows(table: Table, name: str, counts: Sequence[int], seeds: Sequence[i
     """
     for column, kind in KINDS[name].items():
         is_number = kind == "integer" and column != "seed"
-        if is_number and (most := np.max(table[column], initial=0)) > GREATEST:
-            raise ValueError(f"{column}: {most}: expected at most {GREATEST}")
+        greatest = GREATEST_SIZE if column == "bytes" else GREATEST
+        if is_number and (most := np.max(table[column], initial=0)) > greatest:
+            raise ValueError(f"{column}: {most}: expected at most {greatest}")
     variant = np.asarray(table["variant"]).astype(np.int64)
     known = np.asarray(seeds, np.uint64)
     seed = np.minimum(np.searchsorted(known, np.asarray(table["seed"])), len(known) - 1)
