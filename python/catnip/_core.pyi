@@ -41,6 +41,7 @@ __all__ = [
     "summarize_tables",
     "t_quantile",
     "tables",
+    "timeline",
     "trace",
     "wzk_chain_samples",
 ]

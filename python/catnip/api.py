@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from catnip.report import plots
+
 MAX_RUNS = 100_000
 MAX_SEED = 2**62
 UNWRITABLE = (TypeError, RecursionError, UnicodeEncodeError)
@@ -157,6 +159,25 @@ class Results:
         written = run_page.page(self.scenario, self.seeds, self.summary, drawn, base)
         with _told("report"):
             files.write(to, written)
+
+    def plot(self, subject: str | None = None, against: str | None = None) -> "plots.Plot":
+        """Returns a plot, which notebooks show and which has a method `save`, as of `catnip run --plot`.
+
+        The subject is `times`, `axis`, `map`, `windows`, `queues`, `rates` or `round-trips`, by default the
+        first of axis, map and times that the runs have, or else windows. What happens over time is drawn for
+        the first seed and two variants, the first of which is `against`. Raises InputError, also if the
+        library that draws is missing.
+        """
+        extras.need("plot", "matplotlib")
+        base = None if against is None else _text("against", against)
+        if self.scenario is None:
+            raise InputError("plot: these results were read from a folder, which has no scenario to run")
+        from catnip.report import plots  # noqa: PLC0415 -- needs the library that draws
+
+        try:
+            return plots.plot(self.scenario, self.seeds, self.summary, self.axes, base, subject)
+        except InputError as error:
+            raise InputError(f"plot: {error}") from None
 
     def only(self, variants: Sequence[str], seeds: Sequence[int]) -> dict[str, Table]:
         """Returns the rows of some variants and seeds; their variants are indices into `variants`.

@@ -59,7 +59,7 @@ SINGLE_TRANSFERS = "hysteresis-priority"
         (["trace", "--packets", "0"], "--packets: 0 is not"),
         (["trace", "--json", "--csv", "-"], "both write to stdout"),
         (["trace", "--plot", "/dev/null/p.svg"], "/dev/null"),
-        (["trace", "--plot", "p.png"], "--plot: p.png: expected a file name that ends in .svg"),
+        (["trace", "--plot", "p.gif"], "--plot: p.gif: expected a file name that ends in .svg"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

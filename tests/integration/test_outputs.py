@@ -46,9 +46,9 @@ def test_results_are_printed_although_the_report_cannot_be_written(catnip: Run) 
 def test_a_file_whose_name_tells_another_format_is_refused_before_the_run(
     catnip: Run, tmp_path: Path, option: str
 ) -> None:
-    ended = catnip("run", SCENARIO, option, tmp_path / "x.pdf")
+    ended = catnip("run", SCENARIO, option, tmp_path / "x.odt")
     assert (ended.code, ended.out) == (BAD_INPUT, "")
-    assert ended.err.startswith(f"error: {option}: {tmp_path}/x.pdf: expected a file name that ends in .")
+    assert ended.err.startswith(f"error: {option}: {tmp_path}/x.odt: expected a file name that ends in .")
 
 
 @pytest.mark.parametrize(("subject", "missing"), [("times", "transfer times"), ("axis", "axis")])

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from catnip._core import Scenario
+import catnip as catnip_api
+from catnip._core import InputError, Scenario
 from catnip.analysis import timelines
 from catnip.report import over_time
 from conftest import Run
@@ -103,6 +104,32 @@ def test_the_subject_of_no_plot_is_a_mistake(catnip: Run, two: Path) -> None:
     ended = catnip("run", two, "--plot-of", "queues")
     assert (ended.code, ended.out) == (2, "")
     assert "--plot-of: needs --plot" in ended.err
+
+
+def test_a_plot_is_written_in_the_format_that_its_name_tells(catnip: Run, two: Path, tmp_path: Path) -> None:
+    for name, begins in (("a.pdf", b"%PDF-"), ("a.png", b"\x89PNG\r\n"), ("a.svg", b"<svg ")):
+        plot = tmp_path / name
+        assert catnip("run", two, "--plot", plot, "--plot-of", "queues").code == 0
+        drawn = plot.read_bytes()
+        assert drawn.startswith(begins)
+        assert catnip("run", two, "--plot", plot, "--plot-of", "queues").code == 0
+        assert plot.read_bytes() == drawn, f"{name}: equal data, equal bytes"
+
+
+def test_results_plot_what_is_asked_for(tmp_path: Path) -> None:
+    results = catnip_api.run(Scenario.parse("two.toml", TWO), seeds=2)
+    queues = results.plot("queues")
+    assert queues._repr_svg_().startswith("<svg ")
+    queues.save(tmp_path / "queues.png")
+    assert (tmp_path / "queues.png").read_bytes().startswith(b"\x89PNG")
+    assert "queue=codel" in results.plot("windows", against="queue=codel:30")._repr_svg_()
+    assert "results by queue" in results.plot()._repr_svg_()
+    for subject, problem in (("times", "no transfer times"), ("sound", "sound is not one of times, axis")):
+        with pytest.raises(InputError, match=f"plot: .*{problem}"):
+            results.plot(subject)
+    results.save(tmp_path / "out")
+    with pytest.raises(InputError, match="plot: these results were read from a folder"):
+        catnip_api.read(tmp_path / "out").plot()
 
 
 def test_a_report_shows_windows_queues_rates_and_round_trips(catnip: Run, two: Path, tmp_path: Path) -> None:

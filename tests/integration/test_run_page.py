@@ -59,7 +59,7 @@ def test_without_axes_and_with_one_seed_there_is_nothing_to_compare(catnip: Run,
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--plot", "p.png"], "expected a file name that ends in .svg"),
+        (["--plot", "p.gif"], "expected a file name that ends in .svg or .pdf or .png"),
         (["--plot", "/dev/null/p.svg"], "/dev/null"),
         (["--report", "/dev/null/p.html"], "/dev/null"),
     ],

@@ -10,7 +10,7 @@ import click
 from catnip import _core
 from catnip._core import InputError, __version__
 from catnip.analysis.interval import Interval
-from catnip.base import extras, files, verbosity
+from catnip.base import extras, verbosity
 from catnip.cli.options import DRAWING, check_writable, common
 from catnip.modelling import accuracy, case
 from catnip.modelling.accuracy import Model, Nearby
@@ -260,6 +260,7 @@ def _sweep(
     else:
         _print_sweep(query, key, scale, unit, coarse, shown, simulated if trials else None)
     if plot is not None:
+        from catnip.figures import style  # noqa: PLC0415 -- slow to load
         from catnip.figures.latency import Curve, Panel, latency_panels  # noqa: PLC0415 -- slow to load
 
         panels = [
@@ -271,7 +272,7 @@ def _sweep(
             )
             for kind, title in SWEPT.items()
         ]
-        files.write(plot, latency_panels("Transfer time by all models", panels, xlabel=unit))
+        style.write(plot, latency_panels("Transfer time by all models", panels, xlabel=unit))
 
 
 def _print_sweep(

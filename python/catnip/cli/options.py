@@ -107,7 +107,7 @@ SCRIPTS = ("kubernetes", "parallel", "slurm")
 """Kinds of scripts that run shares (catnip.cli.job_scripts)."""
 SHARD = _Shard()
 EMITTED = _Emitted()
-DRAWING = _FileOf(".svg")
+DRAWING = _FileOf(".svg", ".pdf", ".png")
 PAGE = _FileOf(".html", ".htm")
 MARKDOWN = _FileOf(".md")
 CAPTURE = _FileOf(".pcapng")

@@ -30,15 +30,8 @@ from catnip.cli.options import (
 )
 from catnip.store.tables import SERIES, TABLES, USUAL
 
-SUBJECTS = {
-    "times": "transfer times",
-    "axis": "axis",
-    "windows": "TCP connections",
-    "queues": "link that packets cross",
-    "rates": "link that packets cross",
-    "round-trips": "TCP connections",
-}
-"""What --plot-of draws, by name, for messages."""
+PLOTS = ("times", "axis", "map", "windows", "queues", "rates", "round-trips")
+"""Subjects of plots (`catnip.report.plots.SUBJECTS`)."""
 
 if TYPE_CHECKING:
     from catnip.analysis.summary import Summary
@@ -100,11 +93,11 @@ if TYPE_CHECKING:
     "--plot",
     type=DRAWING,
     metavar="FILE.svg",
-    help="Plot to write; --plot-of says of what.",
+    help="Plot to write, also as .pdf or .png; --plot-of says of what.",
 )
 @click.option(
     "--plot-of",
-    type=click.Choice(tuple(SUBJECTS)),
+    type=click.Choice(PLOTS),
     help="Subject of the plot.  [default: axis, or times, or else windows: what the runs have]",
 )
 @click.option("--packets", type=CAPTURE, metavar="FILE.pcapng", help="Capture to write: packets of one run.")
@@ -288,30 +281,32 @@ def _check_subject(
         raise click.UsageError("--plot-of: needs --plot")
     has_times = any(map(scenario.has_transfers, variants))
     if (plot_of == "axis" and not scenario.axes) or (plot_of == "times" and not has_times):
-        raise InputError(f"--plot-of: {plot_of}: the scenario has no {SUBJECTS[plot_of]}")
+        missing = {"axis": "axis", "times": "transfer times"}[plot_of]
+        raise InputError(f"--plot-of: {plot_of}: the scenario has no {missing}")
 
 
 def _draw(
     plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None, plot_of: str | None
 ) -> None:
-    """Writes the HTML report and the SVG plot of a run."""
-    from catnip.report import over_time, run_page, waterfalls  # noqa: PLC0415 -- slow to load
-
+    """Writes the HTML report and the plot of a run."""
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
-    drawn = run_page.figures(scenario, seeds, summaries, plan.axes)
     if page is not None:
-        shown = [*drawn, *over_time.figures(scenario, seeds[0], plan.variants, plan.against)]
-        shown += waterfalls.figures(scenario, seeds[0], summaries)
+        from catnip.report import over_time, run_page, waterfalls  # noqa: PLC0415 -- slow to load
+
+        shown = [
+            *run_page.figures(scenario, seeds, summaries, plan.axes),
+            *over_time.figures(scenario, seeds[0], plan.variants, plan.against),
+            *waterfalls.figures(scenario, seeds[0], summaries),
+        ]
         files.write(page, run_page.page(scenario, seeds, summaries, shown, plan.against, outcome.pairs))
     if plot is not None:
-        there = {one.name: one for one in drawn}
-        subject = plot_of or next((name for name in ("axis", "map", "times") if name in there), "windows")
-        if subject in over_time.KINDS:
-            figures = over_time.figures(scenario, seeds[0], plan.variants, plan.against, [subject])
-            there |= {one.name: one for one in figures}
-        if subject not in there:
-            raise InputError(f"--plot: {plot}: nothing to plot: the runs have no {SUBJECTS[subject]}")
-        files.write(plot, there[subject].svg)
+        from catnip.report import plots  # noqa: PLC0415 -- slow to load
+
+        try:
+            drawn = plots.plot(scenario, seeds, summaries, plan.axes, plan.against, plot_of)
+        except InputError as error:
+            raise InputError(f"--plot: {plot}: {error}") from None
+        drawn.save(plot)
 
 
 def _check_logs(

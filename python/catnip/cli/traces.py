@@ -95,9 +95,10 @@ def trace(
         with files.replacing(csv) as aside, aside.open("w", encoding="utf-8", newline="") as file:
             traces.write_csv(file, events)
     if plot is not None:
+        from catnip.figures import style  # noqa: PLC0415 -- slow to load
         from catnip.figures.segments import sequence_plot  # noqa: PLC0415 -- slow to load
 
-        files.write(plot, sequence_plot(f"A transfer of {packets} packets", segments))
+        style.write(plot, sequence_plot(f"A transfer of {packets} packets", segments))
 
 
 @click.command(epilog="Example: catnip tmix bursts --seed 3 --out bursts.cvec")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
+
+from catnip.base import files
 
 PAPER = "#ffffff"
 INK = "#1f2933"
@@ -155,7 +158,43 @@ def dot(colour: str, label: str) -> Line2D:
     return Line2D([], [], marker="o", color=colour, ls="", ms=6, label=label)
 
 
-def svg(figure: Figure, title: str) -> str:
+class Svg(str):
+    """Figure as the text of an SVG element, which can be written as PDF and PNG, too."""
+
+    __slots__ = ("_figure",)
+    _figure: Figure
+
+    @classmethod
+    def of(cls, text: str, figure: Figure) -> "Svg":
+        """Returns the text of this figure."""
+        drawn = cls(text)
+        drawn._figure = figure
+        return drawn
+
+    def as_bytes(self, kind: str) -> bytes:
+        """Returns the figure as `pdf` or `png`, the latter with 200 dots per inch."""
+        file = io.BytesIO()
+        metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
+        with mpl.rc_context(STYLE):
+            self._figure.savefig(file, format=kind, dpi=200, metadata=metadata)
+        return file.getvalue()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Returns the text only, as stored results need nothing else."""
+        return str, (str(self),)
+
+
+def write(file: Path, drawn: str) -> None:
+    """Writes a figure as its file's name says: .pdf, .png, or otherwise SVG."""
+    kind = file.suffix.lower().removeprefix(".")
+    if kind in {"pdf", "png"} and isinstance(drawn, Svg):
+        with files.replacing(file) as aside:
+            aside.write_bytes(drawn.as_bytes(kind))
+    else:
+        files.write(file, drawn)
+
+
+def svg(figure: Figure, title: str) -> Svg:
     """Returns a figure as an SVG element for a page, with ids that no other figure of the page has.
 
     Letters are drawn as outlines, so the element has a description with the text of the figure.
@@ -168,7 +207,7 @@ def svg(figure: Figure, title: str) -> str:
     opening, body = _with_own_ids(_tight(text[text.index("<svg") :])).split(">", 1)
     opening = re.sub(r' (?:width|height)="[^"]*"', "", opening)
     about = f"<title>{escape(title)}</title><desc>{escape(_description(figure))}</desc>"
-    return f'{opening} role="img">{about}{body}'
+    return Svg.of(f'{opening} role="img">{about}{body}', figure)
 
 
 def in_page(svg: str) -> str:
