@@ -32,7 +32,7 @@ list() {
   need test-system slirp4netns slirp4netns   "tests of the way out"
   need test-system pasta       passt         "tests of the way out"
   need test-integration,test-system tshark      tshark        "tests with tshark"
-  need test-system chromium    chromium      "tests with a browser"
+  need test-system,test-papers chromium chromium "tests with a browser"
   need test-system curl        curl          "tests that record sites"
   need test-system openssl     openssl       "tests that record sites"
   need test-system nghttp      nghttp2-client "tests with HTTP/2"
