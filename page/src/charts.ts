@@ -3,10 +3,17 @@
 import uPlot from "uplot";
 import type { Curve } from "./timeline";
 
-/** Colours of Okabe and Ito, as in the figures of the reports. */
-const COLOURS = ["#0072b2", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#d55e00"];
-const OF_PRIORITY = ["#bba6d8", "#7d5bb3", "#412173"];
-const DROP = "#d55e00";
+/** Colours of Okabe and Ito, and of priorities from LOW to HIGH, as in the figures of the reports (figures/style.py). */
+const LIGHT = {
+  curves: ["#0072b2", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#d55e00"],
+  priorities: ["#bba6d8", "#7d5bb3", "#412173"],
+  drop: "#d55e00",
+};
+const DARK: typeof LIGHT = {
+  curves: ["#4ba3e3", "#e9a820", "#dd92ba", "#25b98d", "#8ed0f7", "#f0803a"],
+  priorities: ["#6b4fa3", "#a487d8", "#e2d8fa"],
+  drop: "#f0803a",
+};
 const HEIGHT = 200;
 
 export interface Chart {
@@ -25,12 +32,13 @@ export interface Chart {
 export function draw(place: HTMLElement, chart: Chart, zoom: (rangeS: [number, number]) => void): uPlot {
   const style = getComputedStyle(document.documentElement);
   const [ink, line] = [style.getPropertyValue("--ink"), style.getPropertyValue("--line")];
+  const colours = matchMedia("(prefers-color-scheme: dark)").matches ? DARK : LIGHT;
   const axis: uPlot.Axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
   // What is stacked is drawn from the highest sum down, so that each lies before those above it.
   const curves = chart.isStacked === true ? [...chart.curves].reverse() : chart.curves;
   const series = curves.map((curve, at): uPlot.Series => {
     const number = chart.isStacked === true ? curves.length - 1 - at : at;
-    const colour = (chart.isStacked === true ? OF_PRIORITY : COLOURS)[number % COLOURS.length]!;
+    const colour = (chart.isStacked === true ? colours.priorities : colours.curves)[number % colours.curves.length]!;
     const shape = chart.isStacked === true ? { fill: colour, width: 0 } : { width: 1.5 };
     const value = (_plot: uPlot, drawn: number | null, _series: number, at: number | null): string => {
       const told = curve.told === undefined || at === null ? drawn : (curve.told[at] ?? null);
@@ -57,7 +65,7 @@ export function draw(place: HTMLElement, chart: Chart, zoom: (rangeS: [number, n
             }
           },
         ],
-        draw: [(of) => strokes(of, chart.dropsS ?? [])],
+        draw: [(of) => strokes(of, chart.dropsS ?? [], colours.drop)],
       },
     },
     [chart.atS, ...curves.map((curve) => curve.values)],
@@ -67,10 +75,10 @@ export function draw(place: HTMLElement, chart: Chart, zoom: (rangeS: [number, n
 }
 
 /** Draws a stroke at the upper edge for each drop. */
-function strokes(plot: uPlot, atS: number[]): void {
+function strokes(plot: uPlot, atS: number[], colour: string): void {
   const { ctx, bbox } = plot;
   ctx.save();
-  ctx.strokeStyle = DROP;
+  ctx.strokeStyle = colour;
   ctx.lineWidth = devicePixelRatio;
   ctx.beginPath();
   for (const at of atS) {
