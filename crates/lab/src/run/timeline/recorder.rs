@@ -32,8 +32,7 @@ pub(in crate::run) struct Recorder {
     samples: Vec<Vec<Option<SenderSample>>>,
     /// Index in `connections`, by number.
     rows: BTreeMap<u64, usize>,
-    /// Packets in the network, by [`Packet::body`].
-    in_transit: BTreeMap<u32, InTransit>,
+    in_transit: Bodies,
     ticks: Vec<Tick>,
     followed: Option<u64>,
     segments: Vec<SegmentEvent>,
@@ -69,6 +68,29 @@ struct SenderSample {
     in_flight: u64,
     srtt: Option<Span>,
     delivered: u64,
+}
+
+/// Packets in the network, by [`Packet::body`]. Bodies are small numbers, of datagrams with the highest bit set, which the rotation makes
+/// the lowest one.
+#[derive(Debug, Default)]
+struct Bodies(Vec<Option<InTransit>>);
+
+impl Bodies {
+    fn insert(&mut self, body: u32, new: InTransit) {
+        let index = body.rotate_left(1) as usize;
+        if index >= self.0.len() {
+            self.0.resize(index + 1, None);
+        }
+        self.0[index] = Some(new);
+    }
+
+    fn get_mut(&mut self, body: u32) -> Option<&mut InTransit> {
+        self.0.get_mut(body.rotate_left(1) as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, body: u32) -> Option<InTransit> {
+        self.0.get_mut(body.rotate_left(1) as usize)?.take()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +168,7 @@ impl Recorder {
             samples: vec![vec![None; intervals]; connections.len()],
             rows: connections.iter().enumerate().map(|(row, it)| (it.number, row)).collect(),
             connections,
-            in_transit: BTreeMap::new(),
+            in_transit: Bodies::default(),
             ticks: Vec::new(),
             followed,
             segments: Vec::new(),
@@ -426,14 +448,14 @@ impl Watch for Recorder {
     fn packet(&mut self, now: Time, packet: &Packet, _origin: Origin, step: Step<'_>) {
         match step {
             Step::Entered(port) => {
-                let Some(it) = self.in_transit.get_mut(&packet.body) else { return };
+                let Some(it) = self.in_transit.get_mut(packet.body) else { return };
                 (it.entered, it.was_marked) = (now, packet.ecn == Ecn::CE);
                 if let Some(number) = it.followed {
                     self.step(number, now, "enters", self.ends[port.0 as usize]);
                 }
             }
             Step::Passed(port) => {
-                let Some(&it) = self.in_transit.get(&packet.body) else { return };
+                let Some(&mut it) = self.in_transit.get_mut(packet.body) else { return };
                 let left = Time::ZERO + now.since(Time::ZERO).saturating_sub(self.delays[port.0 as usize]);
                 self.leaves(port, left, packet, it.entered, true);
                 if packet.ecn == Ecn::CE && !it.was_marked {
@@ -445,7 +467,7 @@ impl Watch for Recorder {
                 }
             }
             Step::Dropped(port, reason) => {
-                let Some(it) = self.in_transit.remove(&packet.body) else { return };
+                let Some(it) = self.in_transit.remove(packet.body) else { return };
                 let passed = Time::ZERO + now.since(Time::ZERO).saturating_sub(self.delays[port.0 as usize]);
                 // A loss happens at the end of the wire, or as the packet comes.
                 let left = if reason == DropReason::Loss { passed } else { now };
@@ -461,7 +483,7 @@ impl Watch for Recorder {
             }
             Step::Sent(_) => {}
             Step::Delivered(node) => {
-                let Some(it) = self.in_transit.remove(&packet.body) else { return };
+                let Some(it) = self.in_transit.remove(packet.body) else { return };
                 if let (Some(number), Some(segment)) = (it.followed, it.segment) {
                     self.step(number, now, "delivered", node);
                     self.delivered(now, segment);
