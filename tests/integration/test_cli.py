@@ -288,11 +288,11 @@ def test_a_defect_has_a_code_that_no_missed_claim_has(catnip: Run, monkeypatch: 
         (["--help"], {"numpy", "rich", "scipy"}, 140),
         (["run", "--help"], {"numpy", "rich", "scipy"}, 145),
         (["list"], {"numpy", "rich", "scipy"}, 145),
-        (["run", SMALL, "--seeds", "1"], {"numpy", "rich", "scipy", "matplotlib", "pandas", "pyarrow"}, 155),
+        (["run", SMALL, "--seeds", "1"], {"numpy", "rich", "scipy", "matplotlib", "pandas", "pyarrow"}, 160),
         (
             ["run", SINGLE_TRANSFERS, "--seeds", "3"],
             {"numpy", "rich", "scipy", "matplotlib", "pandas", "pyarrow"},
-            155,
+            160,
         ),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
