@@ -401,7 +401,8 @@ def test_servers_think_as_long_as_the_recorded_ones_unless_they_are_not_to(
         assert json.loads(ended.stdout)["replay"]["think_s"] == total_s
         for line in ended.stderr.splitlines()[:2]:
             before, after = map(float, line.split())
-            assert after - before > total_s / 2 - 0.001
+            # On a busy machine curl takes its first time milliseconds after it has sent the request.
+            assert after - before > total_s / 2 - 0.01
 
 
 @pytest.mark.parametrize(
