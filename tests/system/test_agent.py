@@ -1,5 +1,6 @@
 """Tests of the agent on this kernel: marks in captures, contexts, privileges, and restored settings."""
 
+import fcntl
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -339,12 +341,21 @@ def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_the
     assert ("ack", "high") not in counts
 
 
+def until_acknowledged(stream: socket.socket) -> None:
+    """Waits until the peer has acknowledged all data of a connection."""
+    deadline = time.monotonic() + 20
+    while struct.unpack("i", fcntl.ioctl(stream, termios.TIOCOUTQ, bytes(4)))[0] > 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_acks_have_the_level_of_the_data_that_they_answer(host: Host) -> None:
     with host.nginx(), host.marking("--mark", "spm-partial", "--mark-acks"), host.captured() as capture:
         with socket.create_connection((host.link.inside, PORT), timeout=10) as stream:
             stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
             stream.sendall(b"POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 50001\r\n\r\n" + bytes(50_000))
-            time.sleep(0.5)  # all data leaves with the mark
+            # All data leaves with the mark: what is not acknowledged yet might be sent again.
+            until_acknowledged(stream)
             # A keep-alive probe is an ACK without a mark, and its answer is that to the data before it.
             stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0)
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):

@@ -128,7 +128,7 @@ def test_a_sweep_is_drawn_and_tabulated(catnip: Run, tmp_path: Path, sweep: str)
         (["--sweep", "loss=5%"], "--sweep: '5%': expected two values, FROM:TO"),
         (["--sweep", "loss=5%:1%"], "--sweep: '5%:1%': expected the lower value first"),
         (["--plot", "x.svg"], "--plot: needs --sweep"),
-        (["--sweep", "loss=0%:5%", "--plot", "x.pdf"], "--plot: x.pdf: expected a file name"),
+        (["--sweep", "loss=0%:5%", "--plot", "x.gif"], "--plot: x.gif: expected a file name"),
         (["--size", "8KB", "--packets", "9"], "--size: cannot be used with --packets"),
         (["--mss", "0B"], "--mss: '0B': expected 1 to 65495 bytes"),
     ],
