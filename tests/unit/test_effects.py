@@ -75,6 +75,15 @@ def test_of_many_variants_those_with_the_largest_effects_are_told() -> None:
     assert told[0].startswith("v7: 70 % [")
 
 
+def test_of_runs_that_are_all_alike_no_interval_is_told() -> None:
+    times = ([1.0] * 10, [1 - number / 10 for number in range(10)])
+    base = GroupSummary(
+        "pages", 10, 10, {"p95_s": Interval(1, 1, 1, 2)}, curve=times, values={"p95_s": [1, 1]}
+    )
+    assert base.is_alike
+    assert effects.effect_of(group({}, p95_s=[0.8, 0.9]), base) is None
+
+
 def test_with_several_groups_each_sentence_names_its_group() -> None:
     ours = summary(web=group({}, p95_s=[8, 9]), file=group({}, goodput_mbps=[2, 3]))
     base = summary(web=group({}, p95_s=[10, 12]), file=group({}, goodput_mbps=[4, 5]))

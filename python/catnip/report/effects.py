@@ -34,7 +34,12 @@ def sentences(pairs: Pairs, base_of: Mapping[str, str]) -> list[str]:
 
 
 def effect_of(ours: GroupSummary, base: GroupSummary) -> tuple[str, Interval] | None:
-    """Returns the measure to tell, and its change in percent; None if there is none with an interval."""
+    """Returns the measure to tell, and its change in percent; None if there is none with an interval.
+
+    Runs whose times are all alike are one replicate, whose spread tells nothing.
+    """
+    if ours.is_alike or base.is_alike:
+        return None
     for measure in (*SOONER, GOODPUT):
         if measure in ours.values and measure in base.values:
             change = change_pct(ours.values[measure], base.values[measure])
