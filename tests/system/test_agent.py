@@ -356,6 +356,7 @@ def test_acks_have_the_level_of_the_data_that_they_answer(host: Host) -> None:
             stream.sendall(b"POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 50001\r\n\r\n" + bytes(50_000))
             # All data leaves with the mark: what is not acknowledged yet might be sent again.
             until_acknowledged(stream)
+            time.sleep(0.5)
             # A keep-alive probe is an ACK without a mark, and its answer is that to the data before it.
             stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0)
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
