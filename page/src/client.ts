@@ -1,17 +1,11 @@
-// Client of a worker: questions are answered in order, and later ones make earlier ones of the same kind stale.
+// Client of a worker, which answers questions in order.
 
 import type { Files, Outline } from "./engine";
-import type { Head, Values } from "./message";
+import type { Head, Reply } from "./message";
 import type { Answer, Request } from "./worker";
 
 /** Failure that the engine tells. */
 export class Failure extends Error {}
-
-/** Answer to a question: its JSON object, and its arrays by name. */
-export interface Reply {
-  head: Head;
-  arrays: Record<string, Values>;
-}
 
 export class Client {
   readonly #worker: Worker;

@@ -30,11 +30,6 @@ export class Engine {
     this.#exports = instance(module);
   }
 
-  /** Memory in use, bytes. */
-  get memoryBytes(): number {
-    return this.#exports.memory.buffer.byteLength;
-  }
-
   /** Answers a question. Throws Refused if it has no answer, and Trap if the engine failed at it. */
   ask(head: Head, arrays?: Uint8Array): Reply {
     const question = encode(head, arrays);

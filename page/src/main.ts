@@ -1,6 +1,7 @@
 // The page: a scenario, two variants one above the other, and what happens in one run of each over time.
 
-import { Client, type Reply } from "./client";
+import { Client } from "./client";
+import type { Reply } from "./message";
 import { draw, type Chart } from "./charts";
 import { module, scenarios } from "./library";
 import { fragmentOf, stateOf, type State } from "./state";

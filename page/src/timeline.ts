@@ -1,6 +1,6 @@
 // Timeline of a run as the engine answers it, as columns over one grid of times.
 
-import type { Reply } from "./client";
+import type { Reply } from "./message";
 
 /** Curve over the times of a timeline; null where it has no value. */
 export interface Curve {
