@@ -352,11 +352,14 @@ def until_acknowledged(stream: socket.socket) -> None:
 def test_acks_have_the_level_of_the_data_that_they_answer(host: Host) -> None:
     with host.nginx(), host.marking("--mark", "spm-partial", "--mark-acks"), host.captured() as capture:
         with socket.create_connection((host.link.inside, PORT), timeout=10) as stream:
+            # An answer tells that nginx has accepted the connection, whose ACKs are LOW before.
+            stream.sendall(b"HEAD /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert stream.recv(1)
+            low = host.counts().get(("ack", "low"), 0)
             stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
             stream.sendall(b"POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 50001\r\n\r\n" + bytes(50_000))
             # All data leaves with the mark: what is not acknowledged yet might be sent again.
             until_acknowledged(stream)
-            time.sleep(0.5)
             # A keep-alive probe is an ACK without a mark, and its answer is that to the data before it.
             stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0)
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
@@ -364,11 +367,45 @@ def test_acks_have_the_level_of_the_data_that_they_answer(host: Host) -> None:
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             time.sleep(2.5)
         counts = host.counts()
-    assert counts[("ack", "high")] > 2
-    assert ("ack", "low") not in counts
+    assert counts["ack", "high"] > 2
+    assert counts.get(("ack", "low"), 0) == low
     sums = verified(capture, "--mark", "spm-partial", "--acks", "as-data")
     assert sums["faults"] == [] and sums["must_be_high"] > 2
     assert verified(capture, "--mark", "spm-partial", "--acks", "low")["wrong_high"] > 2
+
+
+ACCEPTING_LATE = """
+import socket, sys
+with socket.create_server(("0.0.0.0", 8099)) as server:
+    print("listens", flush=True)
+    sys.stdin.readline()
+    stream, _ = server.accept()
+    print("accepted", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_acks_of_a_connection_that_no_process_has_accepted_are_low(host: Host) -> None:
+    program = [sys.executable, "-c", ACCEPTING_LATE]
+    with (
+        host.marking("--mark", "spm-partial", "--mark-acks"),
+        host.link.start(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
+    ):
+        assert server.stdin is not None and server.stdout is not None
+        assert server.stdout.readline() == "listens\n"
+        with socket.create_connection((host.link.inside, 8099), timeout=10) as stream:
+            stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 10 << 2)
+            stream.sendall(bytes(1000))
+            until_acknowledged(stream)
+            before = host.counts()
+            print(file=server.stdin, flush=True)
+            assert server.stdout.readline() == "accepted\n"
+            stream.sendall(bytes(1000))
+            until_acknowledged(stream)
+            after = host.counts()
+            print(file=server.stdin, flush=True)
+    assert before["ack", "low"] > 0 and ("ack", "high") not in before
+    assert after["ack", "low"] == before["ack", "low"] and after["ack", "high"] > 0
 
 
 def test_a_users_limit_demotes_what_is_above_it_and_never_lets_more_through(host: Host) -> None:
