@@ -28,10 +28,8 @@ from catnip.cli.options import (
     set_option,
     xplot,
 )
+from catnip.report.model import SUBJECTS
 from catnip.store.tables import SERIES, TABLES, USUAL
-
-PLOTS = ("times", "axis", "map", "windows", "queues", "rates", "round-trips")
-"""Subjects of plots (`catnip.report.plots.SUBJECTS`)."""
 
 if TYPE_CHECKING:
     from catnip.analysis.summary import Summary
@@ -97,7 +95,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--plot-of",
-    type=click.Choice(PLOTS),
+    type=click.Choice(tuple(SUBJECTS)),
     help="Subject of the plot.  [default: axis, or times, or else windows: what the runs have]",
 )
 @click.option("--packets", type=CAPTURE, metavar="FILE.pcapng", help="Capture to write: packets of one run.")
@@ -281,8 +279,7 @@ def _check_subject(
         raise click.UsageError("--plot-of: needs --plot")
     has_times = any(map(scenario.has_transfers, variants))
     if (plot_of == "axis" and not scenario.axes) or (plot_of == "times" and not has_times):
-        missing = {"axis": "axis", "times": "transfer times"}[plot_of]
-        raise InputError(f"--plot-of: {plot_of}: the scenario has no {missing}")
+        raise InputError(f"--plot-of: {plot_of}: the scenario has no {SUBJECTS[plot_of]}")
 
 
 def _draw(

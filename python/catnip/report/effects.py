@@ -90,7 +90,7 @@ def alone(name: str, summary: Summary) -> str:
     """Returns what a single variant says of itself: its most telling measure with its interval."""
     told = []
     for group, of in summary.groups.items():
-        measure = next((key for key in (P95, *TIMES, GOODPUT) if key in of.means), None)
+        measure = next((key for key in (*SOONER, GOODPUT) if key in of.means), None)
         if measure is not None:
             value = of.means[measure]
             ends = "" if math.isnan(value.low) else f" [{value.low:.3g}, {value.high:.3g}]"

@@ -8,6 +8,19 @@ if TYPE_CHECKING:
     from catnip.analysis.claims import Claim
     from catnip.report.values import Values
 
+SUBJECTS = {
+    "times": "transfer times",
+    "axis": "axis",
+    "map": "two axes",
+    "windows": "TCP connections",
+    "queues": "link that packets cross",
+    "rates": "link that packets cross",
+    "round-trips": "TCP connections",
+}
+"""Subjects of plots of a run by name, each with the words of a message if the runs do not have it."""
+USUAL = ("axis", "map", "times")
+"""Subjects of which the first that the runs have is drawn if none is asked for; windows if they have none."""
+
 
 @dataclass(frozen=True)
 class Table:

@@ -9,19 +9,7 @@ from catnip._core import InputError, Scenario
 from catnip.analysis.summary import Summary
 from catnip.figures import style
 from catnip.report import over_time, run_page
-
-SUBJECTS = {
-    "times": "transfer times",
-    "axis": "axis",
-    "map": "two axes",
-    "windows": "TCP connections",
-    "queues": "link that packets cross",
-    "rates": "link that packets cross",
-    "round-trips": "TCP connections",
-}
-"""What runs need for each subject of a plot, in words."""
-USUAL = ("axis", "map", "times")
-"""Subjects of which the first that the runs have is drawn if none is asked for; windows if they have none."""
+from catnip.report.model import SUBJECTS, USUAL
 
 
 @dataclass(frozen=True, repr=False)
