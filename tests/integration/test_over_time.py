@@ -120,7 +120,7 @@ def test_results_plot_what_is_asked_for(tmp_path: Path) -> None:
     results = catnip_api.run(Scenario.parse("two.toml", TWO), seeds=2)
     queues = results.plot("queues")
     assert queues._repr_svg_().startswith("<svg ")
-    queues.save(tmp_path / "queues.png")
+    queues.save(str(tmp_path / "queues.png"))
     assert (tmp_path / "queues.png").read_bytes().startswith(b"\x89PNG")
     assert "queue=codel" in results.plot("windows", against="queue=codel:30")._repr_svg_()
     assert "results by queue" in results.plot()._repr_svg_()

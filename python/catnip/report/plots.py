@@ -1,5 +1,6 @@
 """Single plots of a run: the subject that is asked for, or the most telling one."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,9 @@ class Plot:
 
     svg: str
 
-    def save(self, file: Path) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the figure as the name of the file says: .svg, .pdf or .png."""
-        style.write(file, self.svg)
+        style.write(Path(file), self.svg)
 
     def _repr_svg_(self) -> str:
         return self.svg
