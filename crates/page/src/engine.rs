@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Engine with the scenarios that were opened last, each in a slot of its own.
 #[derive(Debug, Default)]
@@ -64,65 +65,48 @@ enum LogFormat {
 const MOST_MEMORY: u64 = 2 << 30;
 /// Largest number of times that a run asks whether it may go on, which it does every few thousand events.
 const MOST_LOOKS: u32 = 20_000;
+/// Largest number of samples of a timeline.
+const MOST_SAMPLES: u32 = 100_000;
 
-/// Reason why a question has no answer.
+/// Reason why a question has no answer, as text.
 #[derive(Debug)]
-enum Refusal {
-    Input(InputError),
-    Question(String),
-}
+struct Refusal(String);
 
 impl From<InputError> for Refusal {
     fn from(error: InputError) -> Self {
-        Self::Input(error)
+        Self(error.to_string())
     }
 }
 
 impl Engine {
     /// Answers a question, given as the bytes of a [`Message`]. The reply has the key `error` if there is no answer.
     pub fn answer(&mut self, question: &[u8]) -> Vec<u8> {
-        let answered =
-            split(question).ok_or(Refusal::Question("no message".into())).and_then(|(text, arrays)| {
-                let question =
-                    serde_json::from_slice(text).map_err(|error| Refusal::Question(error.to_string()))?;
-                self.answer_to(question, arrays)
-            });
-        let message = answered.unwrap_or_else(|refusal| {
-            let told = match refusal {
-                Refusal::Input(error) => error.to_string(),
-                Refusal::Question(why) => why,
-            };
-            Message::new(json!({ "error": told }))
-        });
+        let message =
+            self.answer_to(question).unwrap_or_else(|Refusal(why)| Message::new(json!({ "error": why })));
         message.into_bytes()
     }
 
-    fn answer_to(&mut self, question: Question, arrays: &[u8]) -> Result<Message, Refusal> {
-        match question {
+    fn answer_to(&mut self, question: &[u8]) -> Result<Message, Refusal> {
+        let (text, arrays) = split(question).ok_or_else(|| refusal("no message"))?;
+        match serde_json::from_slice(text).map_err(|error| refusal(error.to_string()))? {
             Question::Open { slot, path, text, set, files } => {
                 self.open.remove(&slot);
-                let files = files.into_iter().map(|(path, (at, len))| {
-                    let bytes = at.checked_add(len).and_then(|end| arrays.get(at..end));
-                    bytes.map(|bytes| (path, bytes.into()))
-                });
-                let files = files.collect::<Option<_>>();
-                let files = files.ok_or(refusal("a file is beyond the end of the arrays"))?;
-                let scenario = Scenario::of_bundle(&Bundle { path, text, set, files })?;
+                let scenario =
+                    Scenario::of_bundle(&Bundle { path, text, set, files: contents(files, arrays)? })?;
                 let outline = outline(&scenario);
                 self.open.insert(slot, scenario);
                 Ok(outline)
             }
             Question::Fingerprint { slot, variant, seed, until_s } => {
                 let plan = self.plan(slot, &variant)?;
-                let print = match until_s {
-                    None => fingerprint(plan, seed),
-                    Some(end_s) => fingerprint(&plan.until(Span::from_secs_f64(end_s)), seed),
-                };
+                let end = until_s.map_or(Ok(plan.duration()), span)?;
+                let print = fingerprint(&plan.until(end), seed);
                 Ok(Message::new(json!({ "fingerprint": format!("{print:016x}") })))
             }
             Question::Run { slot, variant, seed, tables } => {
                 let named = |name: &String| TableName::all().into_iter().find(|table| table.name() == name);
-                let tables = tables.iter().map(|name| named(name).ok_or(refusal(format!("no table {name}"))));
+                let tables =
+                    tables.iter().map(|name| named(name).ok_or_else(|| refusal(format!("no table {name}"))));
                 let tables: Vec<TableName> = tables.collect::<Result<_, _>>()?;
                 let plan = self.plan(slot, &variant)?;
                 let rows = run_one(plan, seed, &tables, None, &mut bounded(), &mut Memory::default());
@@ -130,55 +114,46 @@ impl Engine {
                 Ok(of_tables(json!({}), rows.iter().map(|(name, table)| (name.name(), table))))
             }
             Question::Timeline { slot, variant, seed, samples, range_s, connections, followed } => {
-                let span = |seconds: f64| {
-                    let is_time = (0.0..1e9).contains(&seconds);
-                    is_time
-                        .then(|| Span::from_secs_f64(seconds))
-                        .ok_or(refusal(format!("{seconds}: no time")))
-                };
                 let range =
                     range_s.map(|(from_s, until_s)| Ok::<_, Refusal>((span(from_s)?, span(until_s)?)));
                 let range = range.transpose()?;
+                if samples > MOST_SAMPLES {
+                    return Err(refusal(format!("{samples} samples: expected at most {MOST_SAMPLES}")));
+                }
                 let request = TimelineRequest { seed, range, samples, connections, followed };
                 let drawn = timeline(self.plan(slot, &variant)?, &request, &mut bounded());
                 let drawn = drawn.ok_or_else(too_long)?;
-                let (start, end) = drawn.range;
-                let range_s = [start.as_secs(), end.as_secs()];
+                let range_s = [drawn.range.0.as_secs(), drawn.range.1.as_secs()];
                 let head = json!({ "nodes": drawn.nodes, "range_s": range_s, "left_out": drawn.left_out });
                 Ok(of_tables(head, drawn.tables.iter().map(|(name, table)| (*name, table))))
             }
             Question::Log { slot, variant, seed, format } => {
-                let _ = self.plan(slot, &variant)?;
-                let scenario = &self.open[&slot];
-                let run = LoggedRun { variant: &variant, seed, packets_at: &[] };
-                let mut log = Vec::new();
-                let (packets, qlog) = match format {
-                    LogFormat::Pcapng => (Some(&mut log), None),
-                    LogFormat::Qlog => {
-                        (None, Some(QlogOutput { out: &mut log, store: Cursor::new(Vec::new()) }))
-                    }
-                };
-                let done =
-                    log_run(scenario, &run, packets, qlog, &mut bounded()).map_err(
-                        |failure| match failure {
-                            LogFailure::Input(error) => Refusal::Input(error),
-                            LogFailure::Packets(error) | LogFailure::Qlog(error) => {
-                                refusal(error.to_string())
-                            }
-                        },
-                    )?;
-                if !done {
-                    return Err(too_long());
-                }
                 let mut message = Message::new(json!({}));
-                message.bytes("log", &log);
+                message.bytes("log", &self.log(slot, &variant, seed, format)?);
                 Ok(message)
             }
         }
     }
 
+    fn log(&self, slot: u32, variant: &str, seed: u64, format: LogFormat) -> Result<Vec<u8>, Refusal> {
+        let _ = self.plan(slot, variant)?;
+        let run = LoggedRun { variant, seed, packets_at: &[] };
+        let mut log = Vec::new();
+        let (packets, qlog) = match format {
+            LogFormat::Pcapng => (Some(&mut log), None),
+            LogFormat::Qlog => (None, Some(QlogOutput { out: &mut log, store: Cursor::new(Vec::new()) })),
+        };
+        match log_run(&self.open[&slot], &run, packets, qlog, &mut bounded()) {
+            Ok(true) => Ok(log),
+            Ok(false) => Err(too_long()),
+            Err(LogFailure::Input(error)) => Err(error.into()),
+            Err(LogFailure::Packets(error) | LogFailure::Qlog(error)) => Err(refusal(error.to_string())),
+        }
+    }
+
     fn plan(&self, slot: u32, variant: &str) -> Result<&Plan, Refusal> {
-        let scenario = self.open.get(&slot).ok_or(refusal(format!("nothing is open in slot {slot}")))?;
+        let scenario =
+            self.open.get(&slot).ok_or_else(|| refusal(format!("nothing is open in slot {slot}")))?;
         let plan = scenario.plan(variant)?;
         if plan.memory_bytes() > MOST_MEMORY {
             return Err(refusal(format!("{variant}: needs more than {} GB", MOST_MEMORY >> 30)));
@@ -187,11 +162,25 @@ impl Engine {
     }
 }
 
+/// Returns the contents of files, each of which is a part of `arrays`, by its offset and length.
+fn contents(
+    files: BTreeMap<PathBuf, (usize, usize)>,
+    arrays: &[u8],
+) -> Result<BTreeMap<PathBuf, Arc<[u8]>>, Refusal> {
+    let contents = files.into_iter().map(|(path, (at, len))| {
+        let bytes = at.checked_add(len).and_then(|end| arrays.get(at..end));
+        bytes.map(|bytes| (path, bytes.into()))
+    });
+    contents.collect::<Option<_>>().ok_or_else(|| refusal("a file is beyond the end of the arrays"))
+}
+
+/// Returns the outline of a scenario with the variants that can be simulated; others are for real hosts.
 fn outline(scenario: &Scenario) -> Message {
-    let variants: Vec<&str> = scenario.variants().filter(|name| scenario.plan(name).is_ok()).collect();
-    let pairs_of = |plan: &Plan| plan.groups().map(|group| group.pairs.len()).sum::<usize>();
-    let pairs: Vec<usize> =
-        variants.iter().filter_map(|name| scenario.plan(name).ok()).map(pairs_of).collect();
+    let planned = |name| scenario.plan(name).ok().map(|plan| (name, plan));
+    let pairs_of =
+        |(name, plan): (_, &Plan)| (name, plan.groups().map(|group| group.pairs.len()).sum::<usize>());
+    let (variants, pairs): (Vec<&str>, Vec<usize>) =
+        scenario.variants().filter_map(planned).map(pairs_of).unzip();
     Message::new(json!({
         "id": scenario.id,
         "title": scenario.title,
@@ -215,7 +204,12 @@ fn too_long() -> Refusal {
 }
 
 fn refusal(why: impl Into<String>) -> Refusal {
-    Refusal::Question(why.into())
+    Refusal(why.into())
+}
+
+fn span(seconds: f64) -> Result<Span, Refusal> {
+    let is_time = (0.0..1e9).contains(&seconds);
+    is_time.then(|| Span::from_secs_f64(seconds)).ok_or_else(|| refusal(format!("{seconds}: no time")))
 }
 
 /// Returns a message with the columns of tables as arrays named `table.column`, integers as floating-point numbers. Of a column of texts, the
@@ -335,6 +329,15 @@ bytes = 100000
         assert!(told(engine, run(0, "other", "groups")).contains("other"));
         let of_nothing = engine.answer(b"");
         assert!(split(&of_nothing).unwrap().0.starts_with(b"{\"error\":\"no message\""));
+        let timeline = |key: &str, value: Value| {
+            let mut question =
+                json!({"ask": "timeline", "slot": 0, "variant": "default", "seed": 1, "samples": 5});
+            question[key] = value;
+            question
+        };
+        assert_eq!(told(engine, timeline("range_s", json!([-1.0, 2.0]))), "-1: no time");
+        let many = told(engine, timeline("samples", json!(4_000_000_000_u32)));
+        assert_eq!(many, "4000000000 samples: expected at most 100000");
         assert_eq!(ask(engine, run(0, "default", "groups"))["error"], Value::Null);
     }
 
