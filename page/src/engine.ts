@@ -77,7 +77,7 @@ export class Engine {
   }
 }
 
-/** What is known of an open scenario. */
+/** Outline of an open scenario. */
 export interface Outline {
   id: string;
   title: string;

@@ -40,7 +40,7 @@ enum Question {
     Fingerprint { slot: u32, variant: String, seed: u64, until_s: Option<f64> },
     /// Tables of a run of an open scenario.
     Run { slot: u32, variant: String, seed: u64, tables: Vec<String> },
-    /// What happens over time in a run of an open scenario: the tables of [`catnip_lab::Timeline`].
+    /// Timeline of a run of an open scenario: the tables of [`catnip_lab::Timeline`].
     Timeline {
         slot: u32,
         variant: String,

@@ -33,6 +33,26 @@ impl Table {
         &found.unwrap_or_else(|| panic!("there is no column {name}")).1
     }
 
+    /// Returns the values of the column of this name, which must have integers.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such column.
+    pub fn integers(&self, name: &str) -> &[u64] {
+        let Column::Integer(values) = self.column(name) else { panic!("the column {name} has no integers") };
+        values
+    }
+
+    /// Returns the values of the column of this name, which must have measured values.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such column.
+    pub fn floats(&self, name: &str) -> &[f64] {
+        let Column::Float(values) = self.column(name) else { panic!("the column {name} has no floats") };
+        values
+    }
+
     /// Returns the columns in order.
     pub fn columns(&self) -> &[(&'static str, Column)] {
         &self.columns

@@ -41,16 +41,6 @@ fn of(scenario: &Scenario, samples: u32) -> Timeline {
     timeline(scenario.plan(variant).unwrap(), &request(samples), &mut || true).unwrap()
 }
 
-fn floats<'a>(table: &'a Table, name: &str) -> &'a [f64] {
-    let Column::Float(values) = table.column(name) else { panic!("{name}") };
-    values
-}
-
-fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
-    let Column::Integer(values) = table.column(name) else { panic!("{name}") };
-    values
-}
-
 fn count(table: &Table, kind: &str) -> usize {
     let Column::Text(kinds) = table.column("kind") else { panic!("kind") };
     kinds.iter().filter(|it| *it == kind).count()
@@ -67,24 +57,25 @@ fn what_is_counted_over_time_is_what_the_tables_of_the_run_have() {
     let drawn = of(&scenario, 400);
     assert_eq!(drawn.left_out, 0);
     let ticks = &drawn.tables["ticks"];
-    assert!(integers(connections, "dropped")[0] > 0);
-    assert_eq!(count(ticks, "drop") as u64, integers(connections, "dropped")[0]);
-    assert_eq!(count(ticks, "timeout") as u64, integers(connections, "timeouts")[0]);
+    assert!(connections.integers("dropped")[0] > 0);
+    assert_eq!(count(ticks, "drop") as u64, connections.integers("dropped")[0]);
+    assert_eq!(count(ticks, "timeout") as u64, connections.integers("timeouts")[0]);
     let segments = &drawn.tables["segments"];
     let sent = count(segments, "data") + count(segments, "retransmission");
-    assert_eq!(sent as u64, integers(connections, "sent")[0]);
-    assert_eq!(count(segments, "retransmission") as u64, integers(connections, "retransmitted")[0]);
+    assert_eq!(sent as u64, connections.integers("sent")[0]);
+    assert_eq!(count(segments, "retransmission") as u64, connections.integers("retransmitted")[0]);
     // The bytes of all intervals are those of the whole run.
     let samples = &drawn.tables["link_samples"];
-    let line = integers(samples, "link").iter().zip(floats(samples, "rate_mbps"));
+    let line = samples.integers("link").iter().zip(samples.floats("rate_mbps"));
     let interval_s = (drawn.range.1 - drawn.range.0).as_secs() / 400.0;
     let bytes: f64 = line
         .filter(|(link, rate)| **link == 0 && rate.is_finite())
         .map(|(_, rate)| rate * interval_s / 8e-6)
         .sum();
-    let delivered = integers(&run[&TableName::PORTS], "delivered_bytes")[0] as f64;
+    let delivered = run[&TableName::PORTS].integers("delivered_bytes")[0] as f64;
     assert!((bytes - delivered).abs() < 1.0, "{bytes} {delivered}");
-    let goodput: f64 = floats(&drawn.tables["sender_samples"], "goodput_mbps")
+    let goodput: f64 = drawn.tables["sender_samples"]
+        .floats("goodput_mbps")
         .iter()
         .filter(|rate| rate.is_finite())
         .map(|rate| rate * interval_s / 8e-6)
@@ -97,7 +88,7 @@ fn a_queue_holds_what_came_less_what_left_and_never_more_than_its_buffer() {
     let scenario = Scenario::parse("x.toml".as_ref(), LOSSY).unwrap();
     let drawn = of(&scenario, 20_000);
     let samples = &drawn.tables["link_samples"];
-    let packets = |name: &str| integers(samples, name).to_vec();
+    let packets = |name: &str| samples.integers(name).to_vec();
     let waiting: Vec<u64> = packets("low_packets");
     assert_eq!(
         (packets("high_packets").iter().max(), packets("med_packets").iter().max()),
@@ -105,7 +96,7 @@ fn a_queue_holds_what_came_less_what_left_and_never_more_than_its_buffer() {
     );
     // Nine wait and one is in transmission.
     assert_eq!(waiting.iter().max(), Some(&10));
-    let delays_s = floats(samples, "delay_s");
+    let delays_s = samples.floats("delay_s");
     let longest = delays_s.iter().copied().filter(|delay| delay.is_finite()).fold(0.0, f64::max);
     assert!((0.119..0.121).contains(&longest), "{longest}");
 }
@@ -121,7 +112,7 @@ fn every_packet_of_the_followed_connection_has_its_way_through_the_network() {
     let Column::Text(kinds) = steps.column("kind") else { panic!("kind") };
     let mut last = vec![0.0; packets.rows()];
     for (row, kind) in kinds.iter().enumerate() {
-        let (packet, at_s) = (integers(steps, "packet")[row] as usize, floats(steps, "at_s")[row]);
+        let (packet, at_s) = (steps.integers("packet")[row] as usize, steps.floats("at_s")[row]);
         assert!(last[packet] <= at_s, "{kind}");
         last[packet] = at_s;
     }
@@ -138,7 +129,7 @@ fn a_part_of_a_run_is_drawn_as_in_the_whole() {
     let part = timeline(plan, &TimelineRequest { range, ..request(10) }, &mut || true).unwrap();
     let cut = |drawn: &Timeline, name: &str, value: &str| -> Vec<(f64, u64)> {
         let table = &drawn.tables[name];
-        let rows = floats(table, "at_s").iter().copied().zip(integers(table, value).iter().copied());
+        let rows = table.floats("at_s").iter().copied().zip(table.integers(value).iter().copied());
         rows.filter(|(at_s, _)| (1.05..=2.0).contains(at_s)).collect()
     };
     assert_eq!(cut(&part, "sender_samples", "cwnd_bytes"), cut(&whole, "sender_samples", "cwnd_bytes"));
@@ -174,16 +165,15 @@ fn of_short_connections_the_time_around_the_largest_is_drawn() {
     let tables = [TableName::CONNECTIONS];
     let run = run_one(&plan, 1, &tables, None, &mut || true, &mut Memory::default()).unwrap();
     let connections = &run[&TableName::CONNECTIONS];
-    let sent = integers(connections, "sent");
+    let sent = connections.integers("sent");
     let largest = (0..sent.len()).max_by_key(|&row| (sent[row], Reverse(row))).unwrap();
-    let (start_s, over_s) =
-        (floats(connections, "start_s")[largest], floats(connections, "acked_s")[largest]);
+    let (start_s, over_s) = (connections.floats("start_s")[largest], connections.floats("acked_s")[largest]);
     let around_s = (over_s - start_s) / 2.0;
     let range_s = (drawn.range.0.as_secs(), drawn.range.1.as_secs());
     assert!(
         (range_s.0 - (start_s - around_s)).abs() < 1e-6 && (range_s.1 - (over_s + around_s)).abs() < 1e-6
     );
     let shown = &drawn.tables["connections"];
-    assert_eq!(integers(shown, "connection")[0], integers(connections, "connection")[largest]);
+    assert_eq!(shown.integers("connection")[0], connections.integers("connection")[largest]);
     assert_eq!(shown.rows(), 6);
 }

@@ -124,21 +124,18 @@ impl<'a> Rows<'a> {
 
     /// Returns the rows of a variant from a table in the order of variants.
     pub fn of_variant(table: &'a Table, variant: usize) -> Self {
-        let variants = integers(table, "variant");
+        let variants = table.integers("variant");
         let first = variants.partition_point(|&of| of < variant as u64);
         let end = variants.partition_point(|&of| of <= variant as u64);
         Self { table: Cow::Borrowed(table), rows: first..end }
     }
 
     fn floats(&self, name: &str) -> &[f64] {
-        match self.table.column(name) {
-            Column::Float(values) => &values[self.rows.clone()],
-            other => unreachable!("{name} holds measured values, not {}", other.kind()),
-        }
+        &self.table.floats(name)[self.rows.clone()]
     }
 
     fn integers(&self, name: &str) -> &[u64] {
-        &integers(&self.table, name)[self.rows.clone()]
+        &self.table.integers(name)[self.rows.clone()]
     }
 
     /// Returns each name in the text column `column`, with the indices of its rows, in the order of the first rows.
@@ -160,13 +157,6 @@ impl<'a> Rows<'a> {
     fn text(&self, column: &str, row: usize) -> &str {
         let Column::Text(texts) = self.table.column(column) else { unreachable!("{column} holds names") };
         &texts[self.rows.start + row]
-    }
-}
-
-fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
-    match table.column(name) {
-        Column::Integer(values) => values,
-        other => unreachable!("{name} holds counts, not {}", other.kind()),
     }
 }
 

@@ -37,7 +37,7 @@ impl Chosen {
     ) -> Option<Self> {
         let needed = [TableName::RUNS, TableName::CONNECTIONS, TableName::PORTS];
         let tables = run_one(plan, seed, &needed, None, should_continue, &mut Memory::default())?;
-        let end_s = floats(&tables[&TableName::RUNS], "end_s")[0];
+        let end_s = tables[&TableName::RUNS].floats("end_s")[0];
         let connections = Connections::of(&tables[&TableName::CONNECTIONS], end_s);
         let range_s = match range {
             Some((from, until)) => (from.as_secs(), until.as_secs().max(from.as_secs())),
@@ -56,8 +56,8 @@ impl Chosen {
 /// Returns the indices of the links at which packets wait longest and are dropped, in ascending order.
 fn busiest_links(ports: &Table) -> Vec<usize> {
     let [high, med, low, delivered] =
-        ["dropped_high", "dropped_med", "dropped_low", "delivered"].map(|name| integers(ports, name));
-    let delays_s = floats(ports, "queue_delay_mean_s");
+        ["dropped_high", "dropped_med", "dropped_low", "delivered"].map(|name| ports.integers(name));
+    let delays_s = ports.floats("queue_delay_mean_s");
     let weight = |port: usize| {
         let waited_s = if delays_s[port] > 0.0 { delays_s[port] * delivered[port] as f64 } else { 0.0 };
         waited_s + (high[port] + med[port] + low[port]) as f64
@@ -84,12 +84,12 @@ struct Connections<'a> {
 impl<'a> Connections<'a> {
     fn of(table: &'a Table, end_s: f64) -> Self {
         let Column::Text(groups) = table.column("group") else { unreachable!("groups have names") };
-        let open_s = floats(table, "start_s").iter().zip(floats(table, "acked_s"));
+        let open_s = table.floats("start_s").iter().zip(table.floats("acked_s"));
         Self {
-            numbers: integers(table, "connection"),
+            numbers: table.integers("connection"),
             groups: groups.iter().collect(),
-            clients: integers(table, "client"),
-            sent: integers(table, "sent"),
+            clients: table.integers("client"),
+            sent: table.integers("sent"),
             open_s: open_s.map(|(&start_s, &over_s)| (start_s, over_s.min(end_s))).collect(),
         }
     }
@@ -132,14 +132,4 @@ impl<'a> Connections<'a> {
             client: self.clients[row],
         }
     }
-}
-
-fn integers<'a>(table: &'a Table, name: &str) -> &'a [u64] {
-    let Column::Integer(values) = table.column(name) else { unreachable!("{name} has integers") };
-    values
-}
-
-fn floats<'a>(table: &'a Table, name: &str) -> &'a [f64] {
-    let Column::Float(values) = table.column(name) else { unreachable!("{name} has measured values") };
-    values
 }

@@ -1,4 +1,4 @@
-//! What happens over time in one run: queues, senders, drops and marks, and the packets of one connection.
+//! Timeline of one run: queues, senders, drops and marks, and the packets of one connection.
 
 mod chosen;
 pub(super) mod grid;

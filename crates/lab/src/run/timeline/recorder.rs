@@ -43,7 +43,7 @@ pub(in crate::run) struct Recorder {
     left_out: u64,
 }
 
-/// What happens at a link in an interval.
+/// Counts of a link in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkInterval {
     /// Packets that have come to the queue less those that have left the transmitter, by priority.
