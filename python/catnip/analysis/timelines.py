@@ -1,4 +1,4 @@
-"""What happens over time in one run: windows and round trips of senders, queues and rates of links."""
+"""Timeline of one run: windows and round trips of senders, queues and rates of links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

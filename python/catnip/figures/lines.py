@@ -6,7 +6,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -68,12 +67,8 @@ def panels(title: str, drawn: Sequence[Panel]) -> str:
             _draw(axes, panel, labels)
         for axes in grid[len(drawn) :]:
             axes.set_axis_off()
-        handles: dict[str, Artist] = {}
-        for axes in grid:
-            there, names = axes.get_legend_handles_labels()
-            handles |= dict(zip(names, there, strict=True))
         if len(labels) > 1:
-            figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=3)
+            style.legend_below(figure, grid, 3)
         return style.svg(figure, title)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence as Listed
 from dataclasses import dataclass
 
 import matplotlib as mpl
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -41,11 +40,7 @@ def overlaid(title: str, panels: Mapping[str, Mapping[str, Sequence]]) -> str:
             axes.set_xlim(left=0)
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
-        handles: dict[str, Artist] = {}
-        for axes in grid:
-            artists, names = axes.get_legend_handles_labels()
-            handles |= dict(zip(names, artists, strict=True))
-        figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=4)
+        style.legend_below(figure, grid, 4)
         return style.svg(figure, title)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -151,6 +152,15 @@ def whiskers(
     centre = np.asarray(mean)
     sizes = [np.maximum(centre - low, 0), np.maximum(np.asarray(high) - centre, 0)]
     axes.errorbar(x, centre, yerr=np.nan_to_num(sizes), fmt="none", ecolor=colour, elinewidth=1.1)
+
+
+def legend_below(figure: Figure, panels: Iterable[Axes], columns: int) -> None:
+    """Draws one legend for the series of all panels below them, each series once."""
+    handles: dict[str, Artist] = {}
+    for axes in panels:
+        artists, names = axes.get_legend_handles_labels()
+        handles |= dict(zip(names, artists, strict=True))
+    figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=columns)
 
 
 def dot(colour: str, label: str) -> Line2D:

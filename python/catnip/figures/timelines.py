@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -126,13 +125,9 @@ def strips(title: str, columns: Sequence[Callable[[Timeline], Strip]], drawn: Se
             axes.set_xlabel("time, s")
         start, end = drawn[0].range_s
         grid[0][0].set_xlim(start, max(end, start + 1e-9))
-        handles: dict[str, Artist] = {}
         for axes in grid.ravel():
             axes.set_ylim(bottom=0)
-            artists, names = axes.get_legend_handles_labels()
-            handles |= dict(zip(names, artists, strict=True))
-        if len(handles) > 1:
-            figure.legend(list(handles.values()), list(handles), loc="outside lower left", ncols=4)
+        style.legend_below(figure, grid.ravel(), 4)
         return style.svg(figure, title)
 
 
