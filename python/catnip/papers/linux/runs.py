@@ -72,7 +72,8 @@ def device(link: Link) -> str:
 
 
 TRACE = """
-mount -t tracefs tracefs /sys/kernel/tracing
+# systemd mounts it, a bare system does not; a second mount at the same place is an error.
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 cd /sys/kernel/tracing/instances
 mkdir "$0"
 cd "$0"
