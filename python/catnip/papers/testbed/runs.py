@@ -236,10 +236,16 @@ class FetchRuns(Runs):
             with subprocess.Popen(
                 command, stdin=task_file, stdout=subprocess.PIPE, stderr=err, text=True
             ) as running:
-                for line in running.stdout or ():
-                    yield _measured(known, json.loads(line))
-                    done += 1
-                    report(done, len(points))
+                try:
+                    for line in running.stdout or ():
+                        yield _measured(known, json.loads(line))
+                        done += 1
+                        report(done, len(points))
+                except BaseException:
+                    # Interrupted by a caller, not by the terminal, it would go on.
+                    running.terminate()
+                    running.wait()
+                    raise
             err.seek(0)
             errors = err.read().strip().splitlines() or ["no output"]
         if done < len(points):
