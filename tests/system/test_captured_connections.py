@@ -1,6 +1,7 @@
 """Test that connection vectors of a real kernel's capture are what two programs said to each other."""
 
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import catnip
-from agents import waits_for
 from catnip import _core
 from catnip.base import programs
 from catnip.papers.linux.runs import capturing
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no captures: {REASO
 SERVER = """
 import socket, time
 with socket.create_server(("0.0.0.0", 8080)) as listener:
-    listener.accept()[0].close()
+    print("ready", flush=True)
     one, _ = listener.accept()
     for request, pause_s, response in ((300, 0.05, 20000), (400, 0.02, 100000)):
         received = 0
@@ -33,8 +33,10 @@ with socket.create_server(("0.0.0.0", 8080)) as listener:
 
 def test_what_two_programs_said_is_in_the_vectors_of_a_capture(tmp_path: Path) -> None:
     with catnip.link(rate="10Mbit", delay="10ms", loss="bernoulli:1%", seed=1) as link:
-        server = link.start([sys.executable, "-c", SERVER])
-        waits_for(8080, link.inside)
+        server = link.start([sys.executable, "-c", SERVER], stdout=subprocess.PIPE)
+        # A connection to try whether it listens could end within the capture.
+        assert server.stdout is not None
+        server.stdout.readline()
         with capturing(link, tmp_path / "x.pcap") as capture:
             with socket.create_connection((link.inside, 8080)) as client:
                 for request, response in ((300, 20_000), (400, 100_000)):
@@ -43,7 +45,7 @@ def test_what_two_programs_said_is_in_the_vectors_of_a_capture(tmp_path: Path) -
                     while received < response:
                         received += len(client.recv(65_536))
                     time.sleep(0.3)
-            server.wait(timeout=10)
+            server.communicate(timeout=10)
         text, columns, _, unopened, is_cut = _core.read_vectors(capture, "original")
     assert (len(columns["epochs"]), unopened, is_cut) == (1, 0, False)
     lines = [line.split() for line in text.splitlines()]
