@@ -137,24 +137,7 @@ impl Scenario {
         let file = path.display().to_string();
         let own_defines = table(path, text)?.remove("define");
         let is_own = |name: &String| own_defines.as_ref().is_some_and(|own| own.get(name).is_some());
-        let (mut base, mut text, bases) = merge_bases(&files(), path, text)?;
-        for (key, value) in set {
-            base = with_key_set(base, key, value)
-                .map_err(|(key, message)| InputError::new(&file, &key, message))?;
-        }
-        if !set.is_empty() {
-            text = set
-                .iter()
-                .map(|(key, value)| format!("# Set: {key} = {}\n", value.replace('\n', " ")))
-                .collect();
-            text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
-        }
-        let sweep = Sweep::take(&file, &mut base)?;
-        let axes = take_axes(&file, &mut base, &files(), &sweep)?;
-        let variants = take_variants(&file, &mut base)?;
-        check_axes(&file, &variants, &axes)?;
-        check_product(&file, variants.len(), &axes)?;
-        let variants = cross(variants, &axes);
+        let Merged { base, text, bases, sweep, variants } = Merged::of(files, path, text, set)?;
         let files = files();
         let (mut plans, mut points) = (Vec::new(), Vec::new());
         let mut head = None;
@@ -221,6 +204,22 @@ impl Scenario {
         point::ids(&self.points, &self.bundle()?)
     }
 
+    /// Returns the keys of a variant as the files have them: with those of the bases, with the texts of `[define]` in their places, and
+    /// without the keys changed on loading.
+    pub fn document(&self, variant: &str) -> Result<toml::Table, InputError> {
+        let _ = self.emulation(variant)?;
+        let files = || self.bundle.as_ref().map_or_else(|| Files::on_disk(&self.path), Files::of);
+        let (text, _) = &self.source;
+        let Merged { base, variants, .. } = Merged::of(&files, &self.path, text, &[])?;
+        let changes = variants.into_iter().find(|one| one.name == variant).map(|one| one.changes);
+        let substituted = apply_changes(base, changes.unwrap_or_default()).and_then(|mut merged| {
+            define::substitute(&mut merged)?;
+            sla::substitute(&mut merged)?;
+            Ok(merged)
+        });
+        substituted.map_err(|(key, message)| InputError::new(&self.path.display().to_string(), &key, message))
+    }
+
     /// Returns the plan of a variant for the simulator, which does not support external hosts.
     pub fn plan(&self, variant: &str) -> Result<&Plan, InputError> {
         let plan = self.emulation(variant)?;
@@ -242,6 +241,45 @@ impl Scenario {
             let message = format!("no variant {variant:?}; expected one of {}", names.join(", "));
             InputError::new(&self.path.display().to_string(), "variant", message)
         })
+    }
+}
+
+/// Scenario with its bases and the keys changed on loading, before any variant is checked.
+struct Merged {
+    base: toml::Table,
+    /// As [`Scenario::text`].
+    text: String,
+    bases: Vec<PathBuf>,
+    sweep: Sweep,
+    variants: Vec<Variant>,
+}
+
+impl Merged {
+    fn of(
+        files: &dyn Fn() -> Files,
+        path: &Path,
+        text: &str,
+        set: &[(String, String)],
+    ) -> Result<Self, InputError> {
+        let file = path.display().to_string();
+        let (mut base, mut text, bases) = merge_bases(&files(), path, text)?;
+        for (key, value) in set {
+            base = with_key_set(base, key, value)
+                .map_err(|(key, message)| InputError::new(&file, &key, message))?;
+        }
+        if !set.is_empty() {
+            text = set
+                .iter()
+                .map(|(key, value)| format!("# Set: {key} = {}\n", value.replace('\n', " ")))
+                .collect();
+            text.push_str(&toml::to_string(&base).expect("a parsed table can be written"));
+        }
+        let sweep = Sweep::take(&file, &mut base)?;
+        let axes = take_axes(&file, &mut base, &files(), &sweep)?;
+        let variants = take_variants(&file, &mut base)?;
+        check_axes(&file, &variants, &axes)?;
+        check_product(&file, variants.len(), &axes)?;
+        Ok(Self { base, text, bases, sweep, variants: cross(variants, &axes) })
     }
 }
 
