@@ -30,6 +30,7 @@ pub(crate) fn timeline<'py>(
     let request = TimelineRequest {
         seed,
         range: range_s.map(|(from_s, until_s)| PyResult::Ok((span(from_s)?, span(until_s)?))).transpose()?,
+        is_brief: false,
         samples,
         connections,
         followed,

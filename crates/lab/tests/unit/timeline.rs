@@ -33,7 +33,7 @@ profile = 'rfc'
 ";
 
 fn request(samples: u32) -> TimelineRequest {
-    TimelineRequest { seed: 1, range: None, samples, connections: None, followed: None }
+    TimelineRequest { seed: 1, range: None, is_brief: false, samples, connections: None, followed: None }
 }
 
 fn of(scenario: &Scenario, samples: u32) -> Timeline {
@@ -132,6 +132,9 @@ fn a_part_of_a_run_is_drawn_as_in_the_whole() {
         let rows = table.floats("at_s").iter().copied().zip(table.integers(value).iter().copied());
         rows.filter(|(at_s, _)| (1.05..=2.0).contains(at_s)).collect()
     };
+    let brief = TimelineRequest { range, is_brief: true, ..request(10) };
+    let brief = timeline(plan, &brief, &mut || true).unwrap();
+    assert_eq!(cut(&brief, "sender_samples", "cwnd_bytes"), cut(&part, "sender_samples", "cwnd_bytes"));
     assert_eq!(cut(&part, "sender_samples", "cwnd_bytes"), cut(&whole, "sender_samples", "cwnd_bytes"));
     assert_eq!(cut(&part, "segments", "from_bytes"), cut(&whole, "segments", "from_bytes"));
     assert!(!cut(&part, "segments", "from_bytes").is_empty());

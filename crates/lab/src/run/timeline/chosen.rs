@@ -1,5 +1,6 @@
 //! Choice of what a timeline shows, by a run of its own.
 
+use super::TimelineRequest;
 use super::recorder::SampledConnection;
 use crate::{Column, Plan, Table, TableName, run_one};
 use catnip_base::{Span, Time};
@@ -26,25 +27,28 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Chooses the links at which packets wait longest and are dropped, the time and, unless they are `asked` for, the connections that
+    /// Chooses the links at which packets wait longest and are dropped, the time and, unless they are asked for, the connections that
     /// send most in this time, in turn from each traffic group.
     pub(super) fn of(
         plan: &Plan,
-        seed: u64,
-        range: Option<(Span, Span)>,
-        asked: Option<&[u64]>,
+        request: &TimelineRequest,
         should_continue: &mut dyn FnMut() -> bool,
     ) -> Option<Self> {
         let needed = [TableName::RUNS, TableName::CONNECTIONS, TableName::PORTS];
-        let tables = run_one(plan, seed, &needed, None, should_continue, &mut Memory::default())?;
+        let brief = |(_, until): (Span, Span)| until.max(plan.warm_up() + Span::from_nanos(1));
+        let end = request.range.filter(|_| request.is_brief).map_or(plan.duration(), brief);
+        let run = &plan.until(end);
+        let tables = run_one(run, request.seed, &needed, None, should_continue, &mut Memory::default())?;
         let end_s = tables[&TableName::RUNS].floats("end_s")[0];
         let connections = Connections::of(&tables[&TableName::CONNECTIONS], end_s);
-        let range_s = match range {
+        let range_s = match request.range {
             Some((from, until)) => (from.as_secs(), until.as_secs().max(from.as_secs())),
             None => connections.usual_range_s(end_s),
         };
-        let at = |at_s: f64| Time::ZERO + Span::from_secs_f64(at_s.clamp(0.0, end_s));
-        let shown = match asked {
+        // A brief run ends before the others would.
+        let last_s = if request.is_brief { f64::INFINITY } else { end_s };
+        let at = |at_s: f64| Time::ZERO + Span::from_secs_f64(at_s.clamp(0.0, last_s));
+        let shown = match &request.connections {
             Some(numbers) => connections.numbered(numbers),
             None => connections.largest_of_each_group(range_s),
         };

@@ -20,6 +20,8 @@ pub struct TimelineRequest {
     /// Start and end of the timeline, from the start of the run. `None` for the whole run or, if its connections are short, the time around
     /// the connection that sends most.
     pub range: Option<(Span, Span)>,
+    /// True if links and connections are chosen by what happens up to the end of `range` only, for which the run goes no further.
+    pub is_brief: bool,
     /// Number of intervals, at the end of each of which there is a sample.
     pub samples: u32,
     /// Connections to sample; `None` for those that send most, some of each traffic group.
@@ -63,8 +65,7 @@ pub fn timeline(
     request: &TimelineRequest,
     should_continue: &mut dyn FnMut() -> bool,
 ) -> Option<Timeline> {
-    let chosen =
-        Chosen::of(plan, request.seed, request.range, request.connections.as_deref(), should_continue)?;
+    let chosen = Chosen::of(plan, request, should_continue)?;
     let (from, until) = chosen.range;
     let grid = Grid::new(from, until, request.samples.max(1));
     let followed = request.followed.or_else(|| chosen.connections.first().map(|it| it.number));
