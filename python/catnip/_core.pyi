@@ -24,7 +24,7 @@ __all__ = [
     "bytes",
     "evaluate_model",
     "evaluate_model_at",
-    "fingerprint",
+    "fingerprints",
     "hysteresis_samples",
     "kinds",
     "models",
@@ -34,6 +34,7 @@ __all__ = [
     "read_bursts",
     "read_har",
     "read_vectors",
+    "relative_change",
     "schema",
     "seconds",
     "summarize",
@@ -154,6 +155,7 @@ def summarize(
     read: Callable[[str, int], Mapping[str, _Column]], counts: list[int], seeds: list[int]
 ) -> list[dict[str, Any]]: ...
 def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> _Interval | None: ...
+def relative_change(ours: Sequence[float], base: Sequence[float]) -> _Interval | None: ...
 def t_quantile(degrees: float, share: float) -> float: ...
 def trace(
     *,
@@ -182,7 +184,7 @@ def timeline(
     connections: list[int] | None,
     followed: int | None,
 ) -> tuple[dict[str, _Table], list[str], tuple[float, float], int]: ...
-def fingerprint(scenario: Scenario, seed: int) -> list[tuple[str, int]]: ...
+def fingerprints(scenario: Scenario, variants: Sequence[str], seed: int) -> dict[str, int]: ...
 def read_bursts(path: _StrPath) -> tuple[_Table, int, int, bool]: ...
 def read_har(path: _StrPath, estimate: bool = False) -> tuple[str, list[dict[str, Any]]]: ...
 def read_vectors(path: _StrPath, form: str) -> tuple[str, dict[str, NDArray[np.uint64]], int, int, bool]: ...

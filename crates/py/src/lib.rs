@@ -39,7 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(timeline::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(profiles, module)?)?;
     module.add_function(wrap_pyfunction!(kinds, module)?)?;
-    module.add_function(wrap_pyfunction!(fingerprint, module)?)?;
+    module.add_function(wrap_pyfunction!(fingerprints, module)?)?;
     module.add_function(wrap_pyfunction!(read_har, module)?)?;
     module.add_function(wrap_pyfunction!(read_bursts, module)?)?;
     module.add_function(wrap_pyfunction!(read_vectors, module)?)?;
@@ -377,13 +377,20 @@ impl PyScenario {
     }
 }
 
-/// Returns the name of each variant of a scenario, and the fingerprint of its run with this seed: a hash of all events of the run.
+/// Returns the fingerprint of the run of each of these variants with this seed, by name: a hash of all events of the run. Raises
+/// InputError.
 #[pyfunction]
-fn fingerprint(py: Python<'_>, scenario: &PyScenario, seed: u64) -> PyResult<Vec<(String, u64)>> {
-    let of = |name: &str| {
-        scenario.0.plan(name).map(|plan| (name.to_string(), catnip_lab::fingerprint(plan, seed)))
+fn fingerprints(
+    py: Python<'_>,
+    scenario: &PyScenario,
+    variants: Vec<String>,
+    seed: u64,
+) -> PyResult<BTreeMap<String, u64>> {
+    let of = |name: String| {
+        let print = catnip_lab::fingerprint(scenario.0.plan(&name)?, seed);
+        Ok((name, print))
     };
-    py.detach(|| scenario.0.variants().map(of).collect::<Result<_, _>>()).map_err(input_error)
+    py.detach(|| variants.into_iter().map(of).collect::<Result<_, _>>()).map_err(input_error)
 }
 
 /// Traces one transfer over one link: all events, and the segments as in a timeline.

@@ -26,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(summarize_tables, module)?)?;
     module.add_function(wrap_pyfunction!(summarize, module)?)?;
     module.add_function(wrap_pyfunction!(paired_difference, module)?)?;
+    module.add_function(wrap_pyfunction!(relative_change, module)?)?;
     module.add_function(wrap_pyfunction!(t_quantile, module)?)
 }
 
@@ -92,6 +93,13 @@ fn summarize<'py>(
 #[pyfunction]
 fn paired_difference(ours: Vec<f64>, theirs: Vec<f64>) -> Option<IntervalTuple> {
     summary::paired_difference(&ours, &theirs).map(tuple)
+}
+
+/// Returns the change of a mean from `base` to `ours`, as a share of that of `base`, with its confidence interval. Returns None without two
+/// pairs of known values and a positive mean of `base`.
+#[pyfunction]
+fn relative_change(ours: Vec<f64>, base: Vec<f64>) -> Option<IntervalTuple> {
+    summary::relative_change(&ours, &base).map(tuple)
 }
 
 /// Returns the quantile `share` of Student's t distribution with `degrees` degrees of freedom.

@@ -51,24 +51,13 @@ def effect_of(ours: GroupSummary, base: GroupSummary) -> tuple[str, Interval] | 
 def change_pct(ours: Sequence[float], base: Sequence[float]) -> Interval | None:
     """Returns the change of a mean in percent, with a 95 % interval; values with the same index are paired.
 
-    The interval is that of a ratio of means by linearization: the differences between ours and the ratio
-    times the base have the mean 0, and their spread over the mean of the base is that of the ratio.
+    None if a value is missing, or if the mean of the base is not positive.
     """
-    if len(ours) != len(base) or len(base) < 2 or not all(map(math.isfinite, (*ours, *base))):
+    change = _core.relative_change(list(ours), list(base))
+    if change is None:
         return None
-    mean = sum(base) / len(base)
-    if mean <= 0:
-        return None
-    ratio = sum(ours) / len(ours) / mean
-    rest = _core.paired_difference(list(ours), [ratio * value for value in base])
-    if rest is None:
-        return None
-    _, low, high, n = rest
-    half_pct = 50 * (high - low) / mean
-    if not math.isfinite(half_pct):
-        return None
-    change = 100 * (ratio - 1)
-    return Interval(change, change - half_pct, change + half_pct, n)
+    mean, low, high, n = change
+    return Interval(100 * mean, 100 * low, 100 * high, n)
 
 
 def sentence(name: str, base: str, measure: str, change: Interval) -> str:

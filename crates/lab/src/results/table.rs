@@ -78,7 +78,12 @@ impl Table {
         R::columns(&mut Cells { row, columns: &mut columns });
     }
 
-    fn append(&mut self, other: Self) {
+    /// Appends the rows of another table of the same name.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the tables have other columns.
+    pub fn append(&mut self, other: Self) {
         for ((_, mine), (_, theirs)) in self.columns.iter_mut().zip(other.columns) {
             match (mine, theirs) {
                 (Column::Float(a), Column::Float(mut b)) => a.append(&mut b),

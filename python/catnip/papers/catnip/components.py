@@ -35,7 +35,8 @@ def one_packet_off_ns(_runs: VariantRuns) -> float:
 @measured
 def runs_alike(_runs: VariantRuns, scenario: str, seeds: Sequence[int]) -> str:
     """CAT-S1: `the same` if the runs of a scenario with two seeds have equal events, else `different`."""
-    one, other = (tuple(_core.fingerprint(paths.scenario(scenario), seed)) for seed in seeds)
+    of = paths.scenario(scenario)
+    one, other = (_core.fingerprints(of, of.variants, seed) for seed in seeds)
     return "the same" if one == other else "different"
 
 

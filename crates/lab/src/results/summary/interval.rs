@@ -30,6 +30,28 @@ pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Interval> {
     (left.len() == right.len()).then(|| mean_of_known(left.iter().zip(right).map(|(a, b)| a - b)))?
 }
 
+/// Returns the change of a mean from `base` to `ours`, as a share of that of `base`, with a 95 % interval; values with the same index are
+/// paired. Returns `None` if there are fewer than two pairs, if a value is not known, or if the mean of `base` is not positive.
+///
+/// The interval is that of a ratio of means by linearization: the differences between ours and the ratio times the base have the mean 0, and
+/// their spread over the mean of the base is that of the ratio.
+pub fn relative_change(ours: &[f64], base: &[f64]) -> Option<Interval> {
+    let n = base.len();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / n as f64;
+    if ours.len() != n
+        || n < 2
+        || !ours.iter().chain(base).all(|value| value.is_finite())
+        || mean(base) <= 0.0
+    {
+        return None;
+    }
+    let ratio = mean(ours) / mean(base);
+    let rest: Vec<f64> = ours.iter().zip(base).map(|(ours, base)| ours - ratio * base).collect();
+    let half = half_width(&rest) / mean(base);
+    let change = ratio - 1.0;
+    half.is_finite().then_some(Interval { mean: change, low: change - half, high: change + half, n })
+}
+
 /// Returns the mean of the values that are not NaN, with its t-interval; `None` if all values are NaN.
 pub(super) fn mean_of_known(values: impl IntoIterator<Item = f64>) -> Option<Interval> {
     let known: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();

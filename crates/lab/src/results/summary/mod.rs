@@ -5,7 +5,7 @@ mod coverage;
 mod interval;
 mod survival;
 
-pub use interval::{Interval, paired_difference, t_quantile};
+pub use interval::{Interval, paired_difference, relative_change, t_quantile};
 pub use survival::{Estimate, Times};
 
 use crate::results::column::Column;
