@@ -26,8 +26,10 @@ const parts = {
   WORKER: await bundled("src/worker.ts"),
   MAIN: await bundled("src/main.ts"),
   MODULE: packed(readFileSync(join(out, "catnip_page.wasm"))),
+  SCHEMA: packed(readFileSync(join(data, "scenario.schema.json"))),
   SCENARIOS: packed(Buffer.from(JSON.stringify(scenarios()))),
 };
+writeFileSync(join(out, "check.js"), await bundled("src/check.ts"));
 writeFileSync(join(out, "explorer.html"), text("index.html").replace(/@([A-Z]+)@/g, (_, name) => parts[name]));
 
 function text(path) {

@@ -85,6 +85,10 @@ export interface Outline {
   warnings: string[];
   /** Number of pairs of hosts of each variant. */
   pairs: number[];
+  /** Usual number of seeds. */
+  seeds: number;
+  /** Keys whose values the variants combine. */
+  axes: string[];
 }
 
 function instance(module: WebAssembly.Module): Exports {

@@ -8,19 +8,30 @@ export interface Curve {
   values: (number | null)[];
   /** Values to tell, if they are not those that are drawn. */
   told?: (number | null)[];
+  /** Number of its colour, if it is not that of its place. */
+  colour?: number;
+  isDashed?: boolean;
+  /** True for the edge of a band, which has no line. */
+  isEdge?: boolean;
 }
 
 export interface Timeline {
   rangeS: [number, number];
   atS: number[];
+  /** Connections that are sampled: their numbers, and their names. */
+  connections: { number: number; name: string }[];
   cwndKB: Curve[];
-  ssthreshKB: Curve[];
+  inFlightKB: Curve[];
   srttMs: Curve[];
+  goodputMbps: Curve[];
   /** Packets in the first link's queue and in transmission by priority, each with those below it. */
   queue: Curve[];
   delayMs: Curve[];
-  /** Times of drops at the first link. */
+  rateMbps: Curve[];
+  /** Times of drops and of CE marks at the first link, and of timeouts. */
   dropsS: number[];
+  marksS: number[];
+  timeoutsS: number[];
   link: string;
 }
 
@@ -54,17 +65,24 @@ export function timelineOf({ head, arrays }: Reply): Timeline {
     return curves;
   };
   const kinds = words("ticks.kind");
-  const ticks = kinds.map((kind, row) => ({ kind, row }));
-  const drops = ticks.filter(({ kind, row }) => kind === "drop" && column("ticks.link")[row] === 0);
+  const timesOf = (kind: string, isAtFirstLink: boolean): number[] =>
+    kinds.flatMap((one, row) =>
+      one === kind && (!isAtFirstLink || column("ticks.link")[row] === 0) ? [column("ticks.at_s")[row]!] : [],
+    );
   return {
     rangeS,
     atS,
+    connections: names.map((name, row) => ({ number: numbers[row]!, name })),
     cwndKB: ofSenders("cwnd_bytes", 1e-3),
-    ssthreshKB: ofSenders("ssthresh_bytes", 1e-3),
+    inFlightKB: ofSenders("in_flight_bytes", 1e-3),
     srttMs: ofSenders("srtt_s", 1e3),
+    goodputMbps: ofSenders("goodput_mbps", 1),
     queue: stacked(["low", "med", "high"].map((one) => ofLinks(`${one}_packets`, 1)[0]!).filter(Boolean)),
     delayMs: ofLinks("delay_s", 1e3),
-    dropsS: drops.map(({ row }) => column("ticks.at_s")[row]!),
+    rateMbps: ofLinks("rate_mbps", 1),
+    dropsS: timesOf("drop", true),
+    marksS: timesOf("mark", true),
+    timeoutsS: timesOf("timeout", false),
     link: links[0] ?? "",
   };
 }

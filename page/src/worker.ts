@@ -34,7 +34,7 @@ self.addEventListener("message", ({ data }: MessageEvent<WebAssembly.Module | Re
     if (open !== undefined) {
       answer = { id, head: { ...engine.open(0, open.path, open.text, open.files, open.set) }, arrays: {} };
     } else {
-      answer = { id, ...engine.ask({ slot: 0, ...ask }) };
+      answer = { id, ...engine.ask(ask!["ask"] === "change" ? ask! : { slot: 0, ...ask }) };
     }
   } catch (failure) {
     const error = failure instanceof Error ? failure.message : String(failure);

@@ -1,6 +1,8 @@
 // Prints the fingerprints of scenarios as the engine computes them, in the form of crates/lab/tests/fingerprints.txt.
 //
-// usage: node fingerprints.mjs MODULE.wasm FOLDER SCENARIO…    scenarios, and all files that they name, are below FOLDER
+// usage: node fingerprints.mjs MODULE.wasm FOLDER STEP SCENARIO…
+//
+// Scenarios, and all files that they name, are below FOLDER. Of each, every STEPth variant is run, beginning with the first.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
@@ -11,7 +13,7 @@ const LARGE_PAIRS = 200;
 const FIRST_S = 2;
 const NOT_DATA = /\.(py|pyi|so|html|j2|js|css|svg|md)$/;
 
-const [module, folder, ...scenarios] = process.argv.slice(2);
+const [module, folder, step, ...scenarios] = process.argv.slice(2);
 const engine = new Engine(new WebAssembly.Module(readFileSync(module!)));
 const data = below(folder!).filter((path) => !NOT_DATA.test(path));
 for (const path of scenarios) {
@@ -21,6 +23,9 @@ for (const path of scenarios) {
   }
   const outline = engine.open(0, path, readFileSync(path, "utf8"), files);
   outline.variants.forEach((variant, at) => {
+    if (at % Number(step) !== 0) {
+      return;
+    }
     const until_s = outline.pairs[at]! > LARGE_PAIRS ? FIRST_S : null;
     const { head } = engine.ask({ ask: "fingerprint", slot: 0, variant, seed: 1, until_s });
     console.log(`${head["fingerprint"]} ${basename(path)} ${variant}`);

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,21 +21,27 @@ needs_page = pytest.mark.skipif(
 )
 
 
+EVERY_VARIANT = "CATNIP_EVERY_VARIANT"
+"""Variable of the environment with which all variants are run: three minutes of a core."""
+STEP = 1 if os.environ.get(EVERY_VARIANT) else 5
+
+
 @needs_page
 def test_every_scenario_has_the_same_fingerprints_in_webassembly() -> None:
     stored = STORED.read_text(encoding="utf-8").splitlines()
+    of = {path.name: path for path in PACKAGE.rglob("scenarios/*.toml")}
+    counts = Counter(line.split()[1] for line in stored)
     # Many variants are many runs: those with most begin first.
-    names = sorted(
-        {line.split()[1] for line in stored}, key=lambda name: -sum(name in line for line in stored)
-    )
-    paths = {path.name: path for path in PACKAGE.rglob("scenarios/*.toml")}
+    names = [name for name, _ in counts.most_common()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        printed = list(pool.map(lambda name: fingerprints(paths[name]), names))
-    assert sorted(line for lines in printed for line in lines) == sorted(stored)
+        printed = list(pool.map(lambda name: fingerprints(of[name]), names))
+    assert [len(lines) for lines in printed] == [-(-counts[name] // STEP) for name in names]
+    assert {line for lines in printed for line in lines} <= set(stored)
 
 
 def fingerprints(scenario: Path) -> list[str]:
-    command = ["node", str(SCRIPT), str(MODULE), str(PACKAGE), str(scenario)]
+    """Returns the lines of every `STEP`th variant of a scenario, beginning with the first."""
+    command = ["node", str(SCRIPT), str(MODULE), str(PACKAGE), str(STEP), str(scenario)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout.splitlines()

@@ -2,10 +2,12 @@
 
 use crate::Message;
 use crate::message::split;
+use crate::models;
+use crate::study::{Study, interval};
 use catnip_base::Span;
 use catnip_lab::{
     Bundle, Column, InputError, LogFailure, LoggedRun, Plan, QlogOutput, Scenario, Table, TableName,
-    TimelineRequest, fingerprint, log_run, run_one, timeline,
+    TimelineRequest, fingerprint, log_run, run_one, summary, timeline,
 };
 use catnip_sim::Memory;
 use serde::Deserialize;
@@ -19,6 +21,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Engine {
     open: BTreeMap<u32, Scenario>,
+    /// Study of each slot.
+    studies: BTreeMap<u32, Study>,
 }
 
 /// Question, whose arrays, such as the contents of files, are in the message that has it.
@@ -36,6 +40,8 @@ enum Question {
         #[serde(default)]
         files: BTreeMap<PathBuf, (usize, usize)>,
     },
+    /// Keys of a variant of an open scenario, without those that were set: `document`; and the scenario with them as one file: `text`.
+    Document { slot: u32, variant: String },
     /// Fingerprint of a run of an open scenario, or of its first seconds.
     Fingerprint { slot: u32, variant: String, seed: u64, until_s: Option<f64> },
     /// Tables of a run of an open scenario.
@@ -47,9 +53,24 @@ enum Question {
         seed: u64,
         samples: u32,
         range_s: Option<(f64, f64)>,
+        #[serde(default)]
+        is_brief: bool,
         connections: Option<Vec<u64>>,
         followed: Option<u64>,
     },
+    /// Runs with `seeds` seeds from `first` on, and their summary. Those that the variant has had since its slot was opened are not
+    /// repeated.
+    Study {
+        slot: u32,
+        variant: String,
+        #[serde(default = "one")]
+        first: u64,
+        seeds: u64,
+    },
+    /// Change of a mean with its interval, `[mean, low, high, n]` as shares, or null; values with the same index are paired.
+    Change { ours: Vec<Option<f64>>, base: Vec<Option<f64>> },
+    /// Predictions of the models that apply to a variant with a single transfer: labels and times in seconds.
+    Models { slot: u32, variant: String },
     /// Log of a run of an open scenario: the array `log`.
     Log { slot: u32, variant: String, seed: u64, format: LogFormat },
 }
@@ -59,6 +80,10 @@ enum Question {
 enum LogFormat {
     Pcapng,
     Qlog,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// Largest memory that the network of a scenario may need, bytes.
@@ -91,11 +116,17 @@ impl Engine {
         match serde_json::from_slice(text).map_err(|error| refusal(error.to_string()))? {
             Question::Open { slot, path, text, set, files } => {
                 self.open.remove(&slot);
+                self.studies.remove(&slot);
                 let scenario =
                     Scenario::of_bundle(&Bundle { path, text, set, files: contents(files, arrays)? })?;
                 let outline = outline(&scenario);
                 self.open.insert(slot, scenario);
                 Ok(outline)
+            }
+            Question::Document { slot, variant } => {
+                let scenario = self.scenario(slot)?;
+                let document = scenario.document(&variant)?;
+                Ok(Message::new(json!({ "document": document, "text": scenario.text })))
             }
             Question::Fingerprint { slot, variant, seed, until_s } => {
                 let plan = self.plan(slot, &variant)?;
@@ -113,19 +144,33 @@ impl Engine {
                 let rows = rows.ok_or_else(too_long)?;
                 Ok(of_tables(json!({}), rows.iter().map(|(name, table)| (name.name(), table))))
             }
-            Question::Timeline { slot, variant, seed, samples, range_s, connections, followed } => {
+            Question::Timeline { slot, variant, seed, samples, range_s, is_brief, connections, followed } => {
                 let range =
                     range_s.map(|(from_s, until_s)| Ok::<_, Refusal>((span(from_s)?, span(until_s)?)));
                 let range = range.transpose()?;
                 if samples > MOST_SAMPLES {
                     return Err(refusal(format!("{samples} samples: expected at most {MOST_SAMPLES}")));
                 }
-                let request = TimelineRequest { seed, range, samples, connections, followed };
+                let request = TimelineRequest { seed, range, is_brief, samples, connections, followed };
                 let drawn = timeline(self.plan(slot, &variant)?, &request, &mut bounded());
                 let drawn = drawn.ok_or_else(too_long)?;
                 let range_s = [drawn.range.0.as_secs(), drawn.range.1.as_secs()];
                 let head = json!({ "nodes": drawn.nodes, "range_s": range_s, "left_out": drawn.left_out });
                 Ok(of_tables(head, drawn.tables.iter().map(|(name, table)| (*name, table))))
+            }
+            Question::Study { slot, variant, first, seeds } => self.study(slot, &variant, first, seeds),
+            Question::Change { ours, base } => {
+                let known = |values: Vec<Option<f64>>| -> Vec<f64> {
+                    values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+                };
+                let change = summary::relative_change(&known(ours), &known(base));
+                Ok(Message::new(json!({ "change": change.as_ref().map(interval) })))
+            }
+            Question::Models { slot, variant } => {
+                let flow = self.plan(slot, &variant)?.single_flow();
+                let predictions = flow.as_ref().map(models::predictions);
+                let p = flow.as_ref().map(|flow| flow.p);
+                Ok(Message::new(json!({ "predictions": predictions, "p": p })))
             }
             Question::Log { slot, variant, seed, format } => {
                 let mut message = Message::new(json!({}));
@@ -133,6 +178,18 @@ impl Engine {
                 Ok(message)
             }
         }
+    }
+
+    fn study(&mut self, slot: u32, variant: &str, first: u64, seeds: u64) -> Result<Message, Refusal> {
+        let known = self.studies.remove(&slot).filter(|study| study.is_of(variant, first));
+        let mut study = known.unwrap_or_else(|| Study::of(variant, first));
+        let plan = self.plan(slot, variant)?;
+        while study.seeds() < seeds {
+            study.run_next(plan, &mut bounded()).ok_or_else(too_long)?;
+        }
+        let summary = study.summary();
+        self.studies.insert(slot, study);
+        Ok(summary)
     }
 
     fn log(&self, slot: u32, variant: &str, seed: u64, format: LogFormat) -> Result<Vec<u8>, Refusal> {
@@ -151,10 +208,12 @@ impl Engine {
         }
     }
 
+    fn scenario(&self, slot: u32) -> Result<&Scenario, Refusal> {
+        self.open.get(&slot).ok_or_else(|| refusal(format!("nothing is open in slot {slot}")))
+    }
+
     fn plan(&self, slot: u32, variant: &str) -> Result<&Plan, Refusal> {
-        let scenario =
-            self.open.get(&slot).ok_or_else(|| refusal(format!("nothing is open in slot {slot}")))?;
-        let plan = scenario.plan(variant)?;
+        let plan = self.scenario(slot)?.plan(variant)?;
         if plan.memory_bytes() > MOST_MEMORY {
             return Err(refusal(format!("{variant}: needs more than {} GB", MOST_MEMORY >> 30)));
         }
@@ -187,6 +246,8 @@ fn outline(scenario: &Scenario) -> Message {
         "variants": variants,
         "warnings": scenario.warnings,
         "pairs": pairs,
+        "seeds": scenario.seeds,
+        "axes": scenario.axes.iter().map(|(key, _)| key).collect::<Vec<_>>(),
     }))
 }
 

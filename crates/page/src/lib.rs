@@ -6,6 +6,8 @@ mod engine;
 #[cfg(target_family = "wasm")]
 mod interface;
 mod message;
+mod models;
+mod study;
 
 pub use engine::Engine;
 pub use message::Message;
