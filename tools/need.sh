@@ -38,8 +38,8 @@ list() {
   need test-system nghttp      nghttp2-client "tests with HTTP/2"
   need test-system slurmctld   "slurmctld slurmd munge" "tests with Slurm"
   need test-papers valgrind    valgrind      "the count of instructions"
-  need page,test-papers node   nodejs        "the page with the simulator"
-  need page,test-papers npm    npm           "the page with the simulator"
+  need page,test-papers,wheel node   nodejs        "the page with the simulator"
+  need page,test-papers,wheel npm    npm           "the page with the simulator"
   need validate  tcpdump     tcpdump
   need validate  nginx       nginx-light
   need validate  apache2     apache2-bin
@@ -73,7 +73,7 @@ main() {
     has cargo || misses "Rust: not installed, take it from https://rustup.rs"
     [[ $target != lint ]] || install_parts_of_rust rustfmt clippy
     [[ $target != wheel ]] || install_parts_of_rust llvm-tools
-    [[ $target != page && $target != test-papers ]] || install_parts_of_rust wasm32-unknown-unknown
+    [[ ! $target =~ ^(page|test-papers|wheel)$ ]] || install_parts_of_rust wasm32-unknown-unknown
     ((${#fatal[@]})) || ! has_venv || make_venv
   fi
   local line

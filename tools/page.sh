@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what a page in a browser is made of: the engine as a WebAssembly module, and the scripts in TypeScript, in build/page.
-# Without Node or without Rust's target it says so and builds nothing.
+# Builds what a page in a browser is made of: the engine as a WebAssembly module, and the scripts in TypeScript, in build/page. The
+# package has copies of the page and of the script that checks reports. Without Node or without Rust's target it says so and builds nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=wasm32-unknown-unknown
@@ -16,6 +16,7 @@ main() {
   cp target/$target/page/catnip_page.wasm build/page/
   [[ page/node_modules/.package-lock.json -nt page/package-lock.json ]] || npm ci --prefix page --silent
   node page/build.mjs build/page
+  cp build/page/explorer.html build/page/check.js python/catnip/
 }
 
 skip() {

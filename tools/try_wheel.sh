@@ -20,6 +20,8 @@ main() {
   answers rtt_mean_s list --json
   answers hysteresis model
   answers timeouts trace --drop 20,22
+  answers "open it in a browser" explore catnip-e4 --out explorer.html
+  grep -q "The page cannot start" explorer.html
   answers "time,event" trace --csv -
   refuses "--out: needs pyarrow: pip install 'catnip-net[parquet]'" run catnip-e1 --out tables
   refuses "--plot: needs matplotlib: pip install 'catnip-net[plot]'" trace --plot packets.svg

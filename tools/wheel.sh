@@ -26,6 +26,9 @@ main() {
     echo "wheel::profile: llvm-tools is not installed" >>"${CATNIP_SKIPPED:-/dev/null}"
   fi
 
+  tools/page.sh
+  [[ -e python/catnip/explorer.html ]] || echo "wheel::explorer: no Node" >>"${CATNIP_SKIPPED:-/dev/null}"
+
   cargo-zigbuild zigbuild --quiet --release -p catnip-emu --target "$rust_host.$glibc" --config 'profile.release.strip=true'
   install -D -m 755 "${CARGO_TARGET_DIR:-target}/$rust_host/release/catnip-emu" "$data/scripts/catnip-emu"
   # Without symbols; zig does not take what the counters' run-time library asks of a linker, so the profile is made without it.
