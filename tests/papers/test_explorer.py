@@ -2,23 +2,18 @@
 
 import base64
 import json
-import os
 import shutil
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from catnip.web.chromium import Chromium, find
+from visitor import BROWSER, LONGEST_S, Visitor, readable
 
 PAGE = Path(__file__).resolve().parents[2] / "build" / "page" / "explorer.html"
-BROWSER = find("chromium")
 LARGEST_BYTES = 2_000_000
-LONGEST_S = 60
 
 pytestmark = [
     pytest.mark.skipif(not PAGE.exists(), reason="the page with the simulator is not built (make page)"),
@@ -26,57 +21,25 @@ pytestmark = [
 ]
 
 
-class Visitor(Chromium):
-    """Browser with the page, whose scripts and mouse a test uses."""
-
-    session = ""
+class Explorer(Visitor):
+    """Browser with the page."""
 
     def visit(self, url: str) -> None:
-        """Opens a page and waits until it has drawn or told something."""
-        _, self.session, _ = self._visit(url, LONGEST_S, "Page", "Runtime")
+        """Opens the page and waits until it has drawn or told something."""
+        super().visit(url)
         self.wait("document.body.dataset.drawnMs || document.getElementById('told').textContent")
-
-    def ask(self, expression: str) -> Any:
-        """Returns the value of an expression in the page."""
-        return self._call("Runtime.evaluate", self.session, expression=expression, returnByValue=True)[
-            "result"
-        ]["value"]
-
-    def wait(self, expression: str) -> None:
-        """Waits until an expression is true."""
-        deadline = time.monotonic() + LONGEST_S
-        while not self.ask(f"Boolean({expression})"):
-            assert time.monotonic() < deadline, expression
-            time.sleep(0.02)
-
-    def drag(self, x: float, y: float, to_x: float) -> None:
-        """Drags the mouse with its left button down."""
-        for kind, at in (
-            ("mouseMoved", x),
-            ("mousePressed", x),
-            ("mouseMoved", to_x),
-            ("mouseReleased", to_x),
-        ):
-            where: dict[str, Any] = {"x": at, "y": y, "button": "left", "buttons": 1, "clickCount": 1}
-            self._call("Input.dispatchMouseEvent", self.session, type=kind, **where)
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[str]:
     """Yields the address of a copy of the page that the browser's user can read."""
-    folder = Path(tempfile.mkdtemp(prefix="catnip-explorer-"))
-    folder.chmod(0o755)
-    copy = folder / "explorer.html"
-    copy.write_bytes(PAGE.read_bytes())
-    copy.chmod(0o644)
-    yield copy.as_uri()
-    shutil.rmtree(folder)
+    with readable(PAGE.read_bytes()) as copy:
+        yield copy
 
 
 @pytest.fixture
 def visitor() -> Iterator[Visitor]:
-    assert BROWSER is not None
-    with Visitor(BROWSER, has_sandbox=os.geteuid() != 0) as browser:
+    with Explorer.start() as browser:
         yield browser
 
 

@@ -95,6 +95,13 @@ def test_every_published_value_is_that_of_a_claim_and_what_is_missing_is_told(na
 
 
 @pytest.mark.parametrize("name", PAPERS)
+def test_published_values_are_written_as_they_are_read(name: str, tmp_path: Path) -> None:
+    again = tmp_path / "values.json"
+    values.write(again, stored_values(name))
+    assert again.read_text(encoding="utf-8") == (ROOT / f"validation/{name}.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAPERS)
 def test_the_published_table_has_the_verdicts_on_the_published_values(name: str) -> None:
     table = ROOT / "validation" / f"{name}.md"
     stored = stored_values(name)

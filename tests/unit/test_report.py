@@ -76,7 +76,8 @@ def test_nothing_is_fetched(page: str) -> None:
     elements = Elements(page)
     fetched = elements.all("src", "srcset", "href", "xlink:href", "data", "poster")
     assert all(link.startswith("#") for link in fetched)
-    assert not {tag for tag, _ in elements.found} & {"script", "link", "iframe", "object", "img"}
+    assert not {tag for tag, _ in elements.found} & {"link", "iframe", "object", "img"}
+    assert [has for tag, has in elements.found if tag == "script"] == [{}]
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
     assert "@import" not in page
     assert set(re.findall(r'(\S+)="https?://', page)) <= {"xmlns", "xmlns:xlink"}
@@ -182,6 +183,23 @@ def test_claims_stand_by_experiment_in_the_order_of_the_paper(page: str) -> None
         page.index(f'id="{id}"') for id in ("CAT-E1", OUTCOME.claims[1].anchor, "CAT-E6", LOSS.anchor)
     ]
     assert positions == sorted(positions)
+
+
+def test_a_page_has_its_text_without_the_script_which_inserts_no_markup(page: str) -> None:
+    before, script = page.split("<script>")
+    assert script.count("</script>") == 1 and script.endswith("</script>\n</body>\n</html>")
+    assert not re.search(r"<button|aria-sort=", before.split("</style>")[1])
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function|fetch|import", script
+    )
+
+
+def test_a_table_whose_rows_read_on_from_those_above_is_not_sorted() -> None:
+    [table] = OUTCOME.tables
+    kept = html.render(replace(OUTCOME, tables=[table, replace(table, in_order=True)]), COMMAND, COMMIT)
+    assert re.findall("<table.*?>", kept)[:3] == [
+        '<table class="sortable">', "<table>", '<table class="claims sortable">',
+    ]  # fmt: skip
 
 
 def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:

@@ -30,6 +30,8 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    in_order: bool = False
+    """True if rows read on from those above them, so that a reader cannot sort them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointTable:
-    """Table of the points of a sweep, which its heads sort."""
+    """Table of the points of a sweep."""
 
     columns: Sequence[str]
     are_numbers: Sequence[bool]

@@ -116,6 +116,9 @@ def write(file: Path, values: Values) -> None:
     for one in (document, *document["figures"]):
         one["seeds"] = runs_of(one["seeds"])
         one.pop("svg", None)
+    for table in document["tables"]:
+        if not table["in_order"]:
+            del table["in_order"]
     head = "".join(f"{_json(key)}: {_json(value)},\n" for key, value in document.items())
     rows = ",\n".join(f"  {_json(id)}: {_json(one.as_json())}" for id, one in values.of.items())
     files.write(file, f'{{\n{head}"values": {{\n{rows}\n}}\n}}\n')

@@ -252,7 +252,8 @@ def findings(runs: TreeRuns) -> Table:
             variation(DROP_TAIL),
         ),
     ]
-    return Table("What the paper found", ("finding", "paper", "here"), rows, "95 % intervals over seeds.")
+    columns, note = ("finding", "paper", "here"), "95 % intervals over seeds."
+    return Table("What the paper found", columns, rows, note, in_order=True)
 
 
 def of_schemes(runs: TreeRuns) -> Table:
