@@ -13,7 +13,12 @@ from catnip.web.chromium import Chromium, find
 
 BROWSER = find("chromium")
 LONGEST_S = 60
-CODES = {"Enter": ("Enter", 13, "\r"), " ": ("Space", 32, " "), "Tab": ("Tab", 9, "")}
+CODES = {
+    "Enter": ("Enter", 13, "\r"),
+    " ": ("Space", 32, " "),
+    "Tab": ("Tab", 9, ""),
+    "ArrowRight": ("ArrowRight", 39, ""),
+}
 
 
 class Visitor(Chromium):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,7 +21,7 @@ from catnip.report.output import span
 
 LIBRARIES = ("matplotlib", "numpy", "scipy")
 """Libraries whose versions influence the bytes of a page."""
-NUMBER = re.compile(r"[-–≤≥]?\d|–$")
+NUMBER = re.compile(r"[-–+≤≥]?\d|–$")
 UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
 
 
@@ -98,8 +98,20 @@ def _reasons(anchors: Iterable[str]) -> Mapping[str, _Reason]:
     for section in re.split(r"^## ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         title, text = section.split("\n", 1)
         if (anchor := _anchor(title)) in requested:
-            found[anchor] = _Reason(title, Markup(markdown.render(text)))
+            found[anchor] = _Reason(title, _with_boxes(title, markdown.render(text)))
     return found
+
+
+def _with_boxes(title: str, html: str) -> Markup:
+    """Returns the HTML of a section with each table in a box of its own, which scrolls."""
+    tables = count(1)
+
+    def opening(_: re.Match[str]) -> Markup:
+        about = f"{title}, table {next(tables)}"
+        box = '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table aria-label="{}">'
+        return Markup(box).format(about, about)
+
+    return Markup(re.sub("<table>", opening, html).replace("</table>", "</table></div>"))
 
 
 def _anchor(title: str) -> str:
