@@ -78,6 +78,29 @@ def test_change_of_unit_keeps_the_bounds_in_order() -> None:
     assert (interval * -1).low == -0.3
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Interval(139.802, 137.282, 142.322, 9), "139.8 ± 2.5"),
+        (Interval(0.02781, 0.02471, 0.03091, 9), "0.0278 ± 0.0031"),
+        (Interval(1239.2, 1116.2, 1362.2, 9), "1239 ± 123"),
+        (Interval(50.0, 40.04, 59.96, 9), "50 ± 10"),
+        (Interval(9.653452, 9.653451, 9.653453, 9), "9.653452 ± 0.000001"),
+        (Interval(-0.001, -0.101, 0.099, 9), "0.00 ± 0.10"),
+        (Interval(3, 3, 3, 9), "3.000 ± 0.000"),
+        (Interval(1.2345, math.nan, math.nan, 1), "1.234"),
+        (Interval(0.771, 0.653, 1.324, 9), "0.77 (0.65 to 1.32)"),
+        (Interval(36.2, 34.1, math.inf, 9), "36.2 (34.1 to …)"),
+        (Interval(36.2, -math.inf, math.inf, 9), "36.200 (… to …)"),
+    ],
+)
+def test_a_mean_and_its_ends_have_the_decimals_that_the_interval_supports(
+    value: Interval, shown: str
+) -> None:
+    assert f"{value:g}" == shown
+    assert f"{value:+g}" == f"{'' if shown.startswith('-') else '+'}{shown}"
+
+
 @pytest.mark.parametrize(("left", "right"), [([1, 2], [1]), ([], []), ([[1]], [[1]])])
 def test_what_cannot_be_paired_is_refused(left: list[int], right: list[int]) -> None:
     with pytest.raises(ValueError, match=r"paired|one value per seed"):

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+USUAL_DECIMALS, MOST_DECIMALS = 3, 6
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -19,10 +21,13 @@ class Interval:
     def __format__(self, spec: str) -> str:
         """Formats the interval as `[+][.DIGITSf]`: by default with three digits, `+` always with the sign.
 
-        An unknown bound is shown as `…`.
+        `[+]g` has the decimals that the interval supports: those of two significant digits of half its width,
+        at most six; three if the width is unknown or less than that. An unknown bound is shown as `…`.
         """
         sign, _, digits = spec.partition(".")
-        number = f".{digits or '3f'}"
+        number = f".{digits or f'{USUAL_DECIMALS}f'}"
+        if sign.endswith("g"):
+            sign, number = sign.removesuffix("g"), f"z.{self._decimals()}f"
         half = (self.high - self.low) / 2
         mean = format(self.mean, sign + number)
         if math.isnan(half):
@@ -31,6 +36,15 @@ class Interval:
             return f"{mean} ± {half:{number}}"
         low, high = (f"{end:{number}}" if math.isfinite(end) else "…" for end in (self.low, self.high))
         return f"{mean} ({low} to {high})"
+
+    def _decimals(self) -> int:
+        """Returns the number of decimals that the interval supports."""
+        reach = [abs(end - self.mean) for end in (self.low, self.high) if math.isfinite(end)]
+        half = sum(reach) / len(reach) if reach else 0.0
+        if half < 0.5 * 10.0**-MOST_DECIMALS:
+            return USUAL_DECIMALS
+        exponent = int(f"{half:.1e}".partition("e")[2])
+        return min(max(1 - exponent, 0), MOST_DECIMALS)
 
     def __mul__(self, factor: float) -> "Interval":
         """Returns the interval with mean and bounds multiplied by `factor`, for example to convert a unit."""

@@ -14,7 +14,7 @@ from catnip.figures.lines import FEW, Line, Panel
 from catnip.report import effects, summary_tables, sweeps
 from catnip.report.levels import short
 from catnip.report.model import Figure, RunOfScenario, Table
-from catnip.report.summary_tables import Pairs
+from catnip.report.summary_tables import BY_INTERVAL, Pairs
 from catnip.store.runs import axes_of
 
 Summaries = Mapping[str, Summary]
@@ -93,9 +93,9 @@ def tables(
     pairs: Pairs,
 ) -> list[Table]:
     """Returns the summary tables of a run, with differences to `base` unless it is None."""
-    tables = summary_tables.tables(scenario.title, seeds, summaries)
+    tables = summary_tables.tables(scenario.title, seeds, summaries, BY_INTERVAL)
     if base is not None:
-        tables += list(summary_tables.differences(base, pairs))
+        tables += list(summary_tables.differences(base, pairs, BY_INTERVAL))
     return [_for_page(table) for table in tables if table.rows]
 
 

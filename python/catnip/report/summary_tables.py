@@ -58,6 +58,8 @@ LINKS = {
     "high_loss_pct": "HIGH loss, %",
     "low_loss_pct": "LOW loss, %",
 }
+BY_INTERVAL = "g"
+"""Format of intervals with as many digits as each supports: the terminal has three, whatever they support."""
 CUT_SHORT = """\
 * Mean of the transfers that finished before the end of the run: longer ones are missing.
   Restricted mean: mean of the time or the limit, whichever is less; includes unfinished transfers."""
@@ -74,8 +76,11 @@ def print_summary(title: str, seeds: Sequence[int], summaries: Summaries) -> Non
         print_one(table)
 
 
-def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[ReportTable]:
-    """Returns a summary as tables: one for each traffic group, and one for the links."""
+def tables(title: str, seeds: Sequence[int], summaries: Summaries, digits: str = "") -> list[ReportTable]:
+    """Returns a summary as tables: one for each traffic group, and one for the links.
+
+    `digits` formats the intervals: with three digits, or with as many as each supports (`BY_INTERVAL`).
+    """
     title = f"{title} ({span(seeds)})"
     tables: list[ReportTable] = []
     names = dict.fromkeys(group for one in summaries.values() for group in one.groups)
@@ -83,7 +88,7 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
         of = {variant: one.groups[name] for variant, one in summaries.items() if name in one.groups}
         if len(names) > 1:
             title = "\n".join(filter(None, (title, name)))
-        tables.append(_of_group(title, of))
+        tables.append(_of_group(title, of, digits))
         title = ""
     # Only the last table with a mark has the explanation of the mark.
     explained: set[str] = set()
@@ -95,8 +100,8 @@ def tables(title: str, seeds: Sequence[int], summaries: Summaries) -> list[Repor
         of = {variant: one.groups[name] for variant, one in summaries.items() if name in one.groups}
         if any(one.milestones for one in of.values()):
             about = "Milestones" if len(names) == 1 else f"Milestones of {name}"
-            tables.append(_of_milestones(about, of, explained))
-    tables.append(_of_links(title or "Links", summaries))
+            tables.append(_of_milestones(about, of, explained, digits))
+    tables.append(_of_links(title or "Links", summaries, digits))
     return tables
 
 
@@ -175,12 +180,12 @@ def print_differences(against: str, pairs: Pairs) -> None:
         print_one(table)
 
 
-def differences(against: str, pairs: Pairs) -> Iterator[ReportTable]:
+def differences(against: str, pairs: Pairs, digits: str = "") -> Iterator[ReportTable]:
     """Yields tables of the differences between variants and their bases, one table for each traffic group."""
-    yield from paired_differences(f"Difference to {against}, paired by seed", pairs)
+    yield from paired_differences(f"Difference to {against}, paired by seed", pairs, digits)
 
 
-def paired_differences(title: str, pairs: Pairs) -> Iterator[ReportTable]:
+def paired_differences(title: str, pairs: Pairs, digits: str = "") -> Iterator[ReportTable]:
     """Yields tables of the differences between two summaries of each name, one table for each group."""
     groups = dict.fromkeys(group for pair in pairs.values() for one in pair for group in one.groups)
     for group in groups:
@@ -199,21 +204,23 @@ def paired_differences(title: str, pairs: Pairs) -> Iterator[ReportTable]:
             and (key == "restricted_s" or any(is_unusual(key, of) for of in either))
         ]
         cells = [
-            (name, *(_difference(key, theirs, less, name in alike) for key in keys))
+            (name, *(_difference(key, theirs, less, name in alike, digits) for key in keys))
             for name, (theirs, less) in rows.items()
         ]
         head = f"{title}: {group}" if len(groups) > 1 else title
         yield ReportTable(head, ("variant", *(DIFFERENCES[key] for key in keys)), cells)
 
 
-def _difference(key: str, there: GroupSummary, less: Mapping[str, Interval], is_alike: bool) -> str:
+def _difference(
+    key: str, there: GroupSummary, less: Mapping[str, Interval], is_alike: bool, digits: str
+) -> str:
     if key not in less:
         return "–"
     base = there.restricted_s if key == "restricted_s" else there.means.get(key)
     share = f" ({less[key].mean / base.mean:+.0%})" if base is not None and base.mean > 0 else ""
     if is_alike and key in {*TIMES, "p95_s"}:
         return f"{less[key].mean:+.3f}{share} ="
-    return f"{less[key]:+}{share}"
+    return f"{less[key]:{f'+{digits}'}}{share}"
 
 
 def shown(level: Any) -> str:
@@ -334,7 +341,7 @@ def _intervals(means: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
     return {key: interval(value) for key, value in means.items()}
 
 
-def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
+def _of_group(title: str, variants: Mapping[str, GroupSummary], digits: str) -> ReportTable:
     """Returns the table of a traffic group: a row per variant, and a column per measure of any variant."""
     keys = [key for key in MEASURES if any(is_unusual(key, of) for of in variants.values())]
     before: dict[str, list[str]] = {}
@@ -346,10 +353,10 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
         before["finished"] = [f"{of.finished} of {of.started}" for of in variants.values()]
         limits_s = {of.horizon_s for of in variants.values()}
         before[f"restricted mean, up to {min(limits_s):.3g} s"] = [
-            str(of.restricted_s) for of in variants.values()
+            _text(of.restricted_s, digits) for of in variants.values()
         ]
     rows = [
-        [name, *(cells[index] for cells in before.values()), *(_mean(of, key) for key in keys)]
+        [name, *(cells[index] for cells in before.values()), *(_mean(of, key, digits) for key in keys)]
         for index, (name, of) in enumerate(variants.items())
     ]
     columns = ["variant", *before, *(MEASURES[key] for key in keys)]
@@ -357,13 +364,15 @@ def _of_group(title: str, variants: Mapping[str, GroupSummary]) -> ReportTable:
     return ReportTable(title, columns, rows, "\n".join(note for note, has_mark in marks.items() if has_mark))
 
 
-def _of_milestones(title: str, variants: Mapping[str, GroupSummary], explained: set[str]) -> ReportTable:
+def _of_milestones(
+    title: str, variants: Mapping[str, GroupSummary], explained: set[str], digits: str
+) -> ReportTable:
     """Returns the table of the mean times until the milestones of a group's recorded pages.
 
     It explains the mark of times that are alike unless that is among the notes `explained`.
     """
     rows = [
-        (name, *(_mean(of.milestones[one], PAGE_TIME) if one in of.milestones else "–" for one in MILESTONES))
+        (name, *(_mean(of.milestones.get(one), PAGE_TIME, digits) for one in MILESTONES))
         for name, of in variants.items()
     ]
     is_alike = any(one.is_alike for of in variants.values() for one in of.milestones.values())
@@ -372,15 +381,19 @@ def _of_milestones(title: str, variants: Mapping[str, GroupSummary], explained: 
     return ReportTable(title, ("variant", *MILESTONES.values()), rows, note)
 
 
-def _mean(of: GroupSummary, key: str) -> str:
-    if key not in of.means:
+def _text(value: Interval | None, digits: str) -> str:
+    return "–" if value is None else format(value, digits)
+
+
+def _mean(of: GroupSummary | None, key: str, digits: str = "") -> str:
+    if of is None or key not in of.means:
         return "–"
     if of.is_alike and key in {*TIMES, "p95_s"}:
         return f"{of.means[key].mean:.3f} ="
-    return f"{of.means[key]} *" if of.is_cut_short and key in TIMES else str(of.means[key])
+    return f"{of.means[key]:{digits}}{' *' * (of.is_cut_short and key in TIMES)}"
 
 
-def _of_links(title: str, summaries: Summaries) -> ReportTable:
+def _of_links(title: str, summaries: Summaries, digits: str) -> ReportTable:
     """Returns the table of the links that lost packets or had 50 % utilization or more, in any variant."""
     links = [(name, port, of) for name, one in summaries.items() for port, of in one.links.items()]
     ports = dict.fromkeys(port for _, port, _ in links)
@@ -393,7 +406,7 @@ def _of_links(title: str, summaries: Summaries) -> ReportTable:
         if port == listed_port
     ]
     keys = [key for key in LINKS if any(key in of for *_, of in listed)]
-    rows = [(name, port, *(str(of.get(key, "–")) for key in keys)) for name, port, of in listed]
+    rows = [(name, port, *(_text(of.get(key), digits) for key in keys)) for name, port, of in listed]
     note = ""
     if others := len(ports) - len(matter):
         subject = "direction of a link has" if others == 1 else "directions of links have"

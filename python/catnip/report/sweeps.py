@@ -13,7 +13,7 @@ from catnip.figures.cells import Cells
 from catnip.figures.lines import FEW, Line, Panel
 from catnip.report.levels import Scale, name_of, scale_of, spread
 from catnip.report.model import Cell, PointTable
-from catnip.report.summary_tables import DIFFERENCES, is_unusual, shown
+from catnip.report.summary_tables import BY_INTERVAL, DIFFERENCES, is_unusual, shown
 
 Summaries = Mapping[str, Summary]
 Axes = Mapping[str, Sequence[Any]]
@@ -144,7 +144,10 @@ def point_table(axes: Axes, summaries: Summaries) -> PointTable | None:
         rows.append(
             [
                 *(Cell(text, f"{scales[key].at[text]:g}") for key, text in texts.items()),
-                *(Cell("–", "") if of is None else Cell(str(of), f"{of.mean!r}") for of in values),
+                *(
+                    Cell("–", "") if of is None else Cell(f"{of:{BY_INTERVAL}}", f"{of.mean!r}")
+                    for of in values
+                ),
                 Cell(str(seeds), str(seeds)),
             ]
         )
