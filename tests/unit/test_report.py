@@ -202,6 +202,39 @@ def test_a_table_whose_rows_read_on_from_those_above_is_not_sorted() -> None:
     ]  # fmt: skip
 
 
+def test_a_reader_comes_from_the_headline_to_the_pictures_then_to_the_tables_then_to_the_claims(
+    page: str,
+) -> None:
+    order = [
+        'class="headline"',
+        'id="contents"',
+        'id="one-loss"',
+        'id="table-1"',
+        'id="claims"',
+        'id="again"',
+    ]
+    positions = [page.index(one) for one in order]
+    assert positions == sorted(positions)
+    contents = page.split('id="contents"')[1].split("</nav>", maxsplit=1)[0]
+    targets = re.findall(r'href="#(.*?)"', contents)
+    assert targets == ["one-loss", "table-1", "claims", "reasons", "again"]
+    experiments = page.split('id="experiments"')[1].split("</nav>", maxsplit=1)[0]
+    assert re.findall(r'href="#(.*?)"', experiments) == ["CAT-E1", "CAT-E6"]
+
+
+def test_the_first_sentence_of_a_headline_is_large_and_the_others_below_it_are_not() -> None:
+    said = "On Linux 6.18.44 it takes 37 % [35, 38] less. With FIFO (1.5 s) it does not; 9 of 12 do."
+    page = html.render(replace(OUTCOME, headline=said), COMMAND, COMMIT)
+    paragraphs = re.findall(r'<p class="(?:headline|more)">(.*?)</p>', page)
+    assert [text(one) for one in paragraphs] == re.split(r"(?<=less\.) ", said)
+
+
+def test_a_claim_without_a_ratio_shows_no_empty_cell(page: str) -> None:
+    assert not re.search(r"<td[^>]*></td>", page)
+    ratios = re.findall(r'<td class="number( none)?" data-name="ours over the paper\'s">(.*?)</td>', page)
+    assert sorted(ratios) == [("", "0.974"), (" none", "–"), (" none", "–")]
+
+
 def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:
     for shown in claims.tally(OUTCOME.claims):
         verdict = shown.replace(" ", "-")

@@ -23,6 +23,8 @@ LIBRARIES = ("matplotlib", "numpy", "scipy")
 """Libraries whose versions influence the bytes of a page."""
 NUMBER = re.compile(r"[-–+≤≥]?\d|–$")
 UNBROKEN = re.compile(r"(?<=\d) (?=(?:%|[kMG]?(?:B|bit/s)|[mµn]?s)(?!\w))|(?<=page|able|gure) (?=\d)")
+SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
+"""Pattern of what is between two sentences."""
 
 
 def render(outcome: Reproduction, command: Command, commit: str | None) -> str:
@@ -61,6 +63,7 @@ def _page(template: str, outcome: Reproduction | RunOfScenario, commit: str | No
     )
     environment.tests["has_gaps"] = _has_gaps
     environment.filters["unbroken"] = _unbroken
+    environment.filters["sentences"] = SENTENCES.split
     environment.filters["columns_in_words"] = _text_columns
     environment.filters["slug"] = lambda verdict: verdict.replace(" ", "-")
     environment.filters["breakable"] = _breakable
