@@ -18,6 +18,8 @@ CODES = {
     " ": ("Space", 32, " "),
     "Tab": ("Tab", 9, ""),
     "ArrowRight": ("ArrowRight", 39, ""),
+    "ArrowDown": ("ArrowDown", 40, ""),
+    "Home": ("Home", 36, ""),
 }
 
 
@@ -25,6 +27,7 @@ class Visitor(Chromium):
     """Browser with one page, whose scripts, keys and mouse a test uses."""
 
     session = ""
+    context = ""
 
     @classmethod
     def start(cls) -> Self:
@@ -33,8 +36,10 @@ class Visitor(Chromium):
         return cls(BROWSER, has_sandbox=os.geteuid() != 0)
 
     def visit(self, url: str) -> None:
-        """Opens a page and waits until it is loaded."""
-        _, self.session, _ = self._visit(url, LONGEST_S, "Page", "Runtime")
+        """Opens a page instead of the one before, and waits until it is loaded."""
+        if self.context:
+            self._call("Target.disposeBrowserContext", browserContextId=self.context)
+        self.context, self.session, _ = self._visit(url, LONGEST_S, "Page", "Runtime")
 
     def show(self, width: int, *, dark: bool = False) -> None:
         """Gives the page a window of this width, and a colour scheme."""
@@ -62,6 +67,27 @@ class Visitor(Chromium):
         pressed: dict[str, Any] = {"key": key, "code": code, "windowsVirtualKeyCode": number}
         self._call("Input.dispatchKeyEvent", self.session, type="keyDown", text=text, **pressed)
         self._call("Input.dispatchKeyEvent", self.session, type="keyUp", **pressed)
+
+    def click(self, selector: str) -> None:
+        """Clicks the middle of an element with the mouse."""
+        self.ask(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+        box = self.ask(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
+                       f"(document.querySelector({selector!r}).getBoundingClientRect())")  # fmt: skip
+        where: dict[str, Any] = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", self.session, type=kind, **where)
+
+    def give(self, selector: str, *files: Path) -> None:
+        """Chooses files in an input for files."""
+        document = self._call("DOM.getDocument", self.session)["root"]["nodeId"]
+        node = self._call("DOM.querySelector", self.session, nodeId=document, selector=selector)["nodeId"]
+        self._call("DOM.setFileInputFiles", self.session, nodeId=node, files=[*map(str, files)])
+
+    def drop(self, x: float, y: float, *files: Path) -> None:
+        """Drops files on the page."""
+        data = {"items": [], "files": [*map(str, files)], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self._call("Input.dispatchDragEvent", self.session, type=kind, x=x, y=y, data=data)
 
     def drag(self, x: float, y: float, to_x: float) -> None:
         """Drags the mouse with its left button down."""

@@ -57,6 +57,8 @@ class Page {
     element("view-time").replaceChildren(...timePlaces());
     this.#packets = new Packets(element("ladders"));
     options("scenario", library.map((one) => [one.name, `${one.title} (${one.name})`]));
+    // On a narrow window they are above the pictures.
+    element<HTMLDetailsElement>("parameters").open = !matchMedia("(max-width: 75rem)").matches;
     this.#listen();
   }
 

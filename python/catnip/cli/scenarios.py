@@ -88,6 +88,11 @@ if TYPE_CHECKING:
 )
 @click.option("--report", type=PAGE, metavar="FILE.html", help="Report to write, with all results and plots.")
 @click.option(
+    "--embed",
+    is_flag=True,
+    help="Put the files that the scenario names into the report, so that it can be run again there.",
+)
+@click.option(
     "--plot",
     type=DRAWING,
     metavar="FILE.svg",
@@ -126,6 +131,7 @@ def run(
     emit: tuple[str, int] | None,
     dask: str | None,
     report: Path | None,
+    embed: bool,
     plot: Path | None,
     plot_of: str | None,
     packets: Path | None,
@@ -161,6 +167,8 @@ def run(
     if out is None and (tables or requested):
         raise click.UsageError("--tables, --bursts, --events and --series: need --out")
     written = _table_names(tables) | requested if out else set()
+    if embed and report is None:
+        raise click.UsageError("--embed: needs --report")
     if packets_at and packets is None:
         raise click.UsageError("--packets-at: needs --packets")
     loaded = paths.scenario(scenario, changes)
@@ -193,7 +201,7 @@ def run(
     _print(plan, outcome, as_json)
     # The results are printed whatever happens to the files.
     if report is not None or plot is not None:
-        _draw(plan, outcome, report, plot, plot_of)
+        _draw(plan, outcome, report, embed, plot, plot_of)
     if logs:
         _write_logs(loaded, chosen[0], seed, packets, packets_at, qlog)
     _check_finished(loaded, outcome.summaries)
@@ -283,19 +291,21 @@ def _check_subject(
 
 
 def _draw(
-    plan: "Plan", outcome: "Outcome", page: Path | None, plot: Path | None, plot_of: str | None
+    plan: "Plan", outcome: "Outcome", page: Path | None, embed: bool, plot: Path | None, plot_of: str | None
 ) -> None:
     """Writes the HTML report and the plot of a run."""
     scenario, summaries, seeds = plan.scenario, outcome.summaries, plan.seeds(outcome.counts)
     if page is not None:
-        from catnip.report import over_time, run_page, waterfalls  # noqa: PLC0415 -- slow to load
+        from catnip.report import again, over_time, run_page, waterfalls  # noqa: PLC0415 -- slow to load
 
         shown = [
             *run_page.figures(scenario, seeds, summaries, plan.axes),
             *over_time.figures(scenario, seeds[0], plan.variants, plan.against),
             *waterfalls.figures(scenario, seeds[0], summaries),
         ]
-        files.write(page, run_page.page(scenario, seeds, summaries, shown, plan.against, outcome.pairs))
+        repeated = again.again(scenario, seeds, summaries, embed)
+        text = run_page.page(scenario, seeds, summaries, shown, plan.against, outcome.pairs, repeated)
+        files.write(page, text)
     if plot is not None:
         from catnip.report import plots  # noqa: PLC0415 -- slow to load
 

@@ -42,7 +42,8 @@ def state_of(
 ) -> str:
     """Returns the state of a page that shows a scenario and two of its variants, as in the page's address.
 
-    Scenarios that the page does not have go into it with all their files. Raises InputError if they are too large.
+    Scenarios that the page does not have go into it with all their files. Raises InputError if they are too
+    large.
     """
     name = Path(scenario.path).stem if is_bundled(scenario) else None
     path, text, _, files = scenario.bundle()

@@ -83,6 +83,22 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Again:
+    """What a report holds so that its reader can repeat the runs in a browser, or why it holds nothing."""
+
+    why_not: str = ""
+    files: Sequence[str] = ()
+    """Names of the files of the scenario that the report holds."""
+    runs: str = ""
+    """Scenario and results, compressed, in base64, as page/src/check.ts reads them."""
+    explorer: str = ""
+    """Page with the simulator, compressed, in base64."""
+    state: str = ""
+    """State of that page which shows the scenario."""
+    script: str = ""
+
+
+@dataclass(frozen=True)
 class RunOfScenario:
     """Content of a report about a run of a scenario; `text` is that of the scenario file."""
 
@@ -97,6 +113,8 @@ class RunOfScenario:
     """Points of a sweep; None if nothing is swept."""
     more: Sequence[str] = ()
     """Sentences below the headline."""
+    again: Again | None = None
+    """What the page holds so that its reader can repeat the runs; None if it says nothing of it."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from catnip.figures import cells, lines
 from catnip.figures.lines import FEW, Line, Panel
 from catnip.report import effects, summary_tables, sweeps
 from catnip.report.levels import short
-from catnip.report.model import Figure, RunOfScenario, Table
+from catnip.report.model import Again, Figure, RunOfScenario, Table
 from catnip.report.summary_tables import BY_INTERVAL, Pairs
 from catnip.store.runs import axes_of
 
@@ -69,8 +69,9 @@ def page(
     drawn: Sequence[Figure],
     against: str | None,
     pairs: Pairs | None = None,
+    again: Again | None = None,
 ) -> str:
-    """Returns the HTML report of a run, with the figures `drawn`."""
+    """Returns the HTML report of a run, with the figures `drawn` and what it takes to repeat the runs."""
     from catnip.report import html  # noqa: PLC0415 -- needs a library of its own
 
     axes = axes_of(scenario, list(summaries))
@@ -80,7 +81,7 @@ def page(
     points = sweeps.point_table(axes, summaries)
     headline, more = _headline(seeds, summaries, axes, base, compared)
     run = RunOfScenario(
-        scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds, points, more
+        scenario.id, scenario.title, headline, scenario.text, shown, drawn, seeds, points, more, again
     )
     return html.render_run(run, provenance.command_line(), provenance.commit())
 
