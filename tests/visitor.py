@@ -41,12 +41,12 @@ class Visitor(Chromium):
             self._call("Target.disposeBrowserContext", browserContextId=self.context)
         self.context, self.session, _ = self._visit(url, LONGEST_S, "Page", "Runtime")
 
-    def show(self, width: int, *, dark: bool = False) -> None:
-        """Gives the page a window of this width, and a colour scheme."""
+    def show(self, width: int, *, dark: bool = False, media: str = "screen") -> None:
+        """Gives the page a window of this width, a colour scheme, and a medium: screen or print."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", self.session, **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._call("Emulation.setEmulatedMedia", self.session, features=[scheme])
+        self._call("Emulation.setEmulatedMedia", self.session, media=media, features=[scheme])
 
     def ask(self, expression: str) -> Any:
         """Returns the value of an expression in the page."""

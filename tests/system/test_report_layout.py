@@ -17,7 +17,8 @@ WIDE = Table("Wide", ["variant", *(f"measure {number}" for number in range(12))]
 SMALL = Table("Small", ["variant", "measure"], [["a", "1"], ["b", "2"]])
 PROSE = Table("Prose", ["variant", "words"], [["a", 60 * "many words "]])
 MISS = judged("CAT-E6.loss", 9 * "a long claim, ", 4.0, Band(high=3), note="todays-linux-beats-the-model")
-OUTCOME = Reproduction("T", "H.", [MISS], tables=[WIDE, SMALL, PROSE], seeds=[1])
+OTHER = judged("CAT-E6.mean", "a short claim", 1.0, Band(high=3))
+OUTCOME = Reproduction("T", "H.", [MISS, OTHER], tables=[WIDE, SMALL, PROSE], seeds=[1])
 WIDTHS = [400, 800, 1280, 2560]
 BOX = "document.querySelectorAll('.scroll:has(> table)')[{}]"
 
@@ -68,7 +69,7 @@ def test_a_wide_table_scrolls_in_its_box_by_keys_beside_its_first_column(
     wide = box(visitor, 0)
     assert wide["inside"] > wide["shown"] <= column(visitor)
     about = visitor.ask(f"['tabindex', 'role', 'aria-label'].map(of => {BOX.format(0)}.getAttribute(of))")
-    assert about == ["0", "region", "Wide"]
+    assert about == ["0", "region", "Table: Wide"]
     visitor.ask(f"{BOX.format(0)}.focus(); {BOX.format(0)}.scrollLeft = 200")
     assert visitor.ask(f"document.activeElement === {BOX.format(0)}")
     lefts = visitor.ask(
@@ -79,6 +80,44 @@ def test_a_wide_table_scrolls_in_its_box_by_keys_beside_its_first_column(
     before = visitor.ask(second)
     visitor.press("ArrowRight")
     visitor.wait(f"{second} < {before}")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_whatever_scrolls_can_be_reached_by_keys_and_has_a_name(visitor: Visitor, width: int) -> None:
+    visitor.show(width)
+    unreachable = """[...document.querySelectorAll('body *')].filter(one =>
+      one.scrollWidth > one.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(one).overflowX) &&
+      !(one.tabIndex === 0 && one.getAttribute('role') === 'region' && one.getAttribute('aria-label'))
+    ).map(one => one.outerHTML.slice(0, 80))"""
+    assert visitor.ask(unreachable) == []
+
+
+def test_the_tab_key_visits_links_boxes_buttons_and_the_filter_in_the_order_of_the_page(
+    visitor: Visitor,
+) -> None:
+    visitor.visit(visitor.ask("location.href"))
+    focusable = "[...document.querySelectorAll('a[href], button, input:checked, [tabindex]')]"
+    count = visitor.ask(f"{focusable}.length")
+    visited = []
+    for _ in range(count):
+        visitor.press("Tab")
+        visited.append(visitor.ask(f"{focusable}.indexOf(document.activeElement)"))
+    assert visited == list(range(count))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_paper_is_white_and_shows_all_columns(visitor: Visitor, dark: bool) -> None:
+    visitor.show(1000, dark=dark, media="print")
+    try:
+        assert visitor.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert visitor.ask(f"getComputedStyle({BOX.format(0)}).overflowX") == "visible"
+        hidden = "['nav', '.anchor', '.hint'].map(of => getComputedStyle(document.querySelector(of)).display)"
+        assert visitor.ask(hidden) == ["none"] * 3
+        assert (
+            box(visitor, 0)["right"] <= 1000 and visitor.ask("document.documentElement.scrollWidth") <= 1000
+        )
+    finally:
+        visitor.show(1000)
 
 
 def test_claims_and_the_tables_of_reasons_scroll_in_boxes_of_their_own(visitor: Visitor) -> None:

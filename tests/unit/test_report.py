@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -242,10 +242,34 @@ def test_a_verdict_can_be_chosen_without_a_script(page: str) -> None:
         assert f"main:has(#only-{verdict}:checked) tr.claim:not(.{verdict}, :target)" in page
 
 
+def test_a_page_has_one_title_and_its_headings_leave_no_level_out(page: str) -> None:
+    levels = [int(tag[1]) for tag, _ in Elements(page).found if re.fullmatch(r"h\d", tag)]
+    assert levels.count(1) == 1 and levels[0] == 1
+    assert all(deeper - level <= 1 for level, deeper in pairwise(levels))
+    assert Elements(page).found[0] == ("html", {"lang": "en"})
+
+
+def test_every_region_has_a_name_of_its_own_and_every_drawing_says_what_is_seen(page: str) -> None:
+    elements = Elements(page)
+    names = Counter(has["aria-label"] for _, has in elements.found if has.get("role") == "region")
+    assert len(names) >= 4 and set(names.values()) == {1}
+    drawings = re.findall("<svg.*?</svg>", page, re.DOTALL)
+    assert all(re.match(r'<svg[^>]* role="img"><title>.+</title><desc>.+</desc>', one) for one in drawings)
+    assert len(drawings) == page.count("<figcaption><b>Figure 1.</b> One loss")
+
+
+def test_every_link_is_named_by_its_target(page: str) -> None:
+    anchors = [has["aria-label"] for _, has in Elements(page).found if has.get("class") == "anchor"]
+    assert len(set(anchors)) == len(anchors) > 6
+
+
 def test_every_table_names_itself_and_its_headers(page: str) -> None:
     elements = Elements(page.split('id="reasons"', maxsplit=1)[0])
     tags = Counter(tag for tag, _ in elements.found)
     assert tags["caption"] == tags["table"] == 2
+    assert all(
+        "aria-label" in has for tag, has in Elements(page.split('id="reasons"')[1]).found if tag == "table"
+    )
     assert all("scope" in has for tag, has in elements.found if tag == "th")
 
 
