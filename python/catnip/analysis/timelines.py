@@ -70,8 +70,7 @@ def of_run(
 ) -> Timeline:
     """Runs a variant once more, and returns what happens between two times.
 
-    Without times, it is the whole run or, if its connections are short, the time around the connection that
-    sends most.
+    Without times, it is the whole run or, if its connections are short, the time around one of the largest.
     """
     tables, _, drawn_s, left_out = _core.timeline(scenario, variant, seed, samples, range_s, None, None)
     ticks = {name: np.asarray(values) for name, values in tables["ticks"].items()}

@@ -13,7 +13,10 @@ const MOST_LINKS: usize = 4;
 const MOST_CONNECTIONS: usize = 6;
 /// Share of the weight of the link that matters most from which on another link is shown.
 const LEAST_WEIGHT: f64 = 0.05;
-/// Share of a run below which its largest connection is short, and the share of the connection's time that is shown before and after it.
+/// Share of what the connection that sends most does from which on another one is large, and the share of the run that is its start.
+const LARGE: f64 = 0.8;
+const START: f64 = 0.05;
+/// Share of a run below which a large connection is short, and the share of the connection's time that is shown before and after it.
 const SHORT: f64 = 0.05;
 const AROUND: f64 = 0.5;
 
@@ -98,10 +101,15 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Returns the whole run or, if the connection that sends most is short, the time around it.
+    /// Returns the whole run or, if its largest connections are short, the time around the first of them after the start of the run, as what
+    /// comes before it has to be run, too.
     fn usual_range_s(&self, end_s: f64) -> (f64, f64) {
-        let largest = (0..self.sent.len()).max_by_key(|&row| (self.sent[row], Reverse(row)));
-        let (start_s, over_s) = largest.map_or((0.0, end_s), |row| self.open_s[row]);
+        let most = self.sent.iter().copied().max().unwrap_or(0) as f64;
+        let large = (0..self.sent.len()).filter(|&row| self.sent[row] as f64 >= LARGE * most);
+        let mut open_s: Vec<(f64, f64)> = large.map(|row| self.open_s[row]).collect();
+        open_s.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let late = open_s.iter().find(|(start_s, _)| *start_s >= START * end_s);
+        let (start_s, over_s) = late.or(open_s.first()).copied().unwrap_or((0.0, end_s));
         let around_s = AROUND * (over_s - start_s);
         if over_s - start_s < SHORT * end_s { (start_s - around_s, over_s + around_s) } else { (0.0, end_s) }
     }

@@ -18,7 +18,7 @@ pub struct TimelineRequest {
     /// Seed of the run.
     pub seed: u64,
     /// Start and end of the timeline, from the start of the run. `None` for the whole run or, if its connections are short, the time around
-    /// the connection that sends most.
+    /// one of the largest.
     pub range: Option<(Span, Span)>,
     /// True if links and connections are chosen by what happens up to the end of `range` only, for which the run goes no further.
     pub is_brief: bool,
