@@ -107,8 +107,13 @@ impl Scenario {
 
     /// Reads a scenario from a bundle, and nothing from disk.
     pub fn of_bundle(bundle: &Bundle) -> Result<Self, InputError> {
+        Self::variant_of_bundle(bundle, None)
+    }
+
+    /// Reads a scenario from a bundle with one variant alone, which is sooner done, or with all if there is none with this name.
+    pub fn variant_of_bundle(bundle: &Bundle, only: Option<&str>) -> Result<Self, InputError> {
         let Bundle { path, text, set, .. } = bundle;
-        let read = Self::read_from(&|| Files::of(bundle), path, text, &Kinds::default(), set)?;
+        let read = Self::read_from(&|| Files::of(bundle), path, text, &Kinds::default(), set, only)?;
         Ok(Self { bundle: Some(bundle.clone()), ..read })
     }
 
@@ -123,7 +128,7 @@ impl Scenario {
     }
 
     fn read(path: &Path, text: &str, kinds: &Kinds, set: &[(String, String)]) -> Result<Self, InputError> {
-        Self::read_from(&|| Files::on_disk(path), path, text, kinds, set)
+        Self::read_from(&|| Files::on_disk(path), path, text, kinds, set, None)
     }
 
     fn read_from(
@@ -132,12 +137,18 @@ impl Scenario {
         text: &str,
         kinds: &Kinds,
         set: &[(String, String)],
+        only: Option<&str>,
     ) -> Result<Self, InputError> {
         let source = (text.to_string(), set.to_vec());
         let file = path.display().to_string();
         let own_defines = table(path, text)?.remove("define");
         let is_own = |name: &String| own_defines.as_ref().is_some_and(|own| own.get(name).is_some());
-        let Merged { base, text, bases, sweep, variants } = Merged::of(files, path, text, set)?;
+        let Merged { base, text, bases, sweep, mut variants } = Merged::of(files, path, text, set)?;
+        if let Some(name) = only
+            && variants.iter().any(|variant| variant.name == name)
+        {
+            variants.retain(|variant| variant.name == name);
+        }
         let files = files();
         let (mut plans, mut points) = (Vec::new(), Vec::new());
         let mut head = None;

@@ -24,6 +24,18 @@ fn every_scenario_has_the_same_plans_where_its_files_are_not() {
 }
 
 #[test]
+fn a_variant_that_is_read_alone_has_the_plan_that_it_has_among_all() {
+    let scenario = Scenario::load(&scenarios::file("catnip-e4.toml")).unwrap();
+    let bundle = scenario.bundle().unwrap();
+    for (number, name) in scenario.variants().enumerate() {
+        let alone = Scenario::variant_of_bundle(&bundle, Some(name)).unwrap();
+        assert_eq!(plans(&alone), plans(&scenario)[number..=number]);
+    }
+    let all = Scenario::variant_of_bundle(&bundle, Some("no such variant")).unwrap();
+    assert_eq!(plans(&all), plans(&scenario));
+}
+
+#[test]
 fn a_bundle_has_the_keys_that_were_set_and_the_files_of_all_bases() {
     let path = scenarios::file("today-mix.toml");
     let set = [("define.buffer".to_string(), "77".to_string())];
