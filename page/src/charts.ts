@@ -39,7 +39,10 @@ export interface Chart {
   height?: number;
   /** Draws more on the canvas, above the curves. */
   more?: (plot: uPlot) => void;
+  /** True if curves are steps. */
   isSharp?: boolean;
+  /** True if each value has a point, and no line. */
+  hasPoints?: boolean;
 }
 
 export interface Ink {
@@ -104,14 +107,14 @@ function options(now: Drawn, width: number, curves: Curve[]): uPlot.Options {
     const number = chart.isStacked === true ? curves.length - 1 - at : (curve.colour ?? at);
     const palette = chart.isStacked === true ? colours.priorities : colours.curves;
     const colour = palette[number % palette.length]!;
-    const shape = chart.isStacked === true ? { fill: colour, width: 0 } : { width: curve.isEdge === true ? 0 : 1.5, ...(curve.isDashed === true ? { dash: [6, 4] } : {}) };
+    const shape = chart.hasPoints === true ? { width: 0 } : chart.isStacked === true ? { fill: colour, width: 0 } : { width: curve.isEdge === true ? 0 : 1.5, ...(curve.isDashed === true ? { dash: [6, 4] } : {}) };
     const value = (_plot: uPlot, drawn: number | null, _series: number, at: number | null): string => {
       const of = chart.isStacked === true ? [...now.chart.curves].reverse() : now.chart.curves;
       const values = of.find(({ name }) => name === curve.name)?.told;
       const found = values === undefined || at === null ? drawn : (values[at] ?? null);
       return found === null || found === undefined ? "–" : told(found);
     };
-    return { label: curve.name, class: curve.isEdge === true ? "edge" : "curve", stroke: colour, points: { show: false }, spanGaps: false, value, ...(chart.isSharp === true ? { paths: stepped } : {}), ...shape };
+    return { label: curve.name, class: curve.isEdge === true ? "edge" : "curve", stroke: colour, points: { show: chart.hasPoints === true, size: 3, fill: colour }, spanGaps: false, value, ...(chart.isSharp === true ? { paths: stepped } : {}), ...shape };
   });
   const bands = (chart.bands ?? []).map(([upper, lower, of]): uPlot.Band => {
     const colour = colours.curves[curves[of]!.colour ?? of]!;

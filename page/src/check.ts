@@ -44,7 +44,7 @@ async function check(): Promise<void> {
   const client = new Client(script, module);
   const files = Object.fromEntries(Object.entries(held.files).map(([name, text]) => [name, decoded(text)]));
   const { path, text, set, first, seeds } = held;
-  await client.open("report", { path, text, files, set: Object.fromEntries(set) });
+  await client.open("report", { path, text, files, set: Object.fromEntries(set) }, "");
   const differences: string[] = [];
   let numbers = 0;
   const names = Object.keys(held.variants);

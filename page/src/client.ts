@@ -34,6 +34,8 @@ export class Client {
   #last = 0;
   /** Key of the open scenario, and its outline. */
   #opened: { key: string; outline: Promise<Outline> } | undefined;
+  /** Outline with all variants of the scenario that was opened last. */
+  #whole: { name: string; outline: Outline } | undefined;
   #since = 0;
 
   constructor(script: string, module: WebAssembly.Module) {
@@ -58,12 +60,21 @@ export class Client {
     this.#waiting.clear();
   }
 
-  /** Opens a scenario, unless it is open; returns its outline. */
-  open(name: string, { path, text, files, set }: Subject): Promise<Outline> {
-    const key = JSON.stringify([name, set]);
-    if (this.#opened?.key !== key) {
-      const reply = this.#send({ open: { path, text, files, set: Object.entries(set) } });
-      const outline = reply.then(({ head }) => head as unknown as Outline);
+  /** Opens a scenario, unless it is open; returns its outline. Of one that was open before, the variant alone is read. */
+  open(name: string, { path, text, files, set }: Subject, variant: string): Promise<Outline> {
+    const whole = this.#whole?.name === name ? this.#whole.outline : null;
+    const only = whole !== null && whole.variants.includes(variant) ? variant : null;
+    const key = JSON.stringify([name, set, only]);
+    if (this.#opened?.key !== key && !(this.#opened?.key === JSON.stringify([name, set, null]))) {
+      const reply = this.#send({ open: { path, text, files, set: Object.entries(set), only } });
+      const outline = reply.then(({ head }) => {
+        const found = head as unknown as Outline;
+        if (only === null) {
+          this.#whole = { name, outline: found };
+          return found;
+        }
+        return { ...found, variants: whole!.variants, pairs: whole!.pairs, axes: whole!.axes };
+      });
       this.#opened = { key, outline };
       outline.catch(() => {
         if (this.#opened?.key === key) {

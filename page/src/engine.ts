@@ -52,8 +52,8 @@ export class Engine {
     return decoded;
   }
 
-  /** Opens a scenario in a slot; returns its outline. */
-  open(slot: number, path: string, text: string, files: Files, set: [string, string][] = []): Outline {
+  /** Opens a scenario, or one variant of it, in a slot; returns its outline. */
+  open(slot: number, path: string, text: string, files: Files, set: [string, string][] = [], only: string | null = null): Outline {
     const places: Record<string, [number, number]> = {};
     let end = 0;
     for (const [name, bytes] of Object.entries(files)) {
@@ -64,7 +64,7 @@ export class Engine {
     for (const [name, bytes] of Object.entries(files)) {
       arrays.set(bytes, places[name]![0]);
     }
-    return this.ask({ ask: "open", slot, path, text, set, files: places }, arrays).head as unknown as Outline;
+    return this.ask({ ask: "open", slot, path, text, set, only, files: places }, arrays).head as unknown as Outline;
   }
 
   #panic(): string {

@@ -85,7 +85,7 @@ class Page {
     try {
       const subjects = this.#subjects(state);
       const name = JSON.stringify(state.scenario);
-      const outlines = await Promise.all(this.#clients.map((client, at) => client.open(name, subjects[at]!)));
+      const outlines = await Promise.all(this.#clients.map((client, at) => client.open(name, subjects[at]!, state.sides[at]!.variant)));
       const chosen = withVariants(state, outlines as [Outline, Outline]);
       if (!isCurrent()) {
         return;

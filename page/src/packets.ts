@@ -114,6 +114,27 @@ export function ladderOf(reply: Reply): Ladder {
   return { lanes, journeys, steps: all };
 }
 
+/** One-way delays of the packets that the server has sent and the client received, in the order of their arrival. */
+export interface Delays {
+  atS: number[];
+  delayMs: number[];
+  /** Jitter of RFC 3550, section 6.4.1, after the last packet. */
+  jitterMs: number;
+}
+
+export function delaysOf({ journeys, lanes }: Ladder): Delays {
+  const arrived = journeys.filter(({ isDown, isDropped, corners }) => isDown && !isDropped && corners[0]!.lane === 0 && corners.at(-1)!.lane === lanes.length - 1);
+  const ends = arrived.map(({ corners }) => ({ atS: corners.at(-1)!.atS, delayMs: 1e3 * (corners.at(-1)!.atS - corners[0]!.atS) }));
+  ends.sort((a, b) => a.atS - b.atS);
+  let jitterMs = 0;
+  ends.forEach(({ delayMs }, at) => {
+    if (at > 0) {
+      jitterMs += (Math.abs(delayMs - ends[at - 1]!.delayMs) - jitterMs) / 16;
+    }
+  });
+  return { atS: ends.map(({ atS }) => atS), delayMs: ends.map(({ delayMs }) => delayMs), jitterMs };
+}
+
 const SAID: Record<string, string> = {
   enters: "comes to the queue of",
   passes: "arrives at",

@@ -7,7 +7,7 @@ import type { Head, Values } from "./message";
 export interface Request {
   id: number;
   ask?: Head;
-  open?: { path: string; text: string; files: Files; set: [string, string][] };
+  open?: { path: string; text: string; files: Files; set: [string, string][]; only: string | null };
 }
 
 /** Answer to a request. */
@@ -32,7 +32,7 @@ self.addEventListener("message", ({ data }: MessageEvent<WebAssembly.Module | Re
       throw new Error("the worker has no module");
     }
     if (open !== undefined) {
-      answer = { id, head: { ...engine.open(0, open.path, open.text, open.files, open.set) }, arrays: {} };
+      answer = { id, head: { ...engine.open(0, open.path, open.text, open.files, open.set, open.only) }, arrays: {} };
     } else {
       answer = { id, ...engine.ask(ask!["ask"] === "change" ? ask! : { slot: 0, ...ask }) };
     }

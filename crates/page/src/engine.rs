@@ -29,13 +29,14 @@ pub struct Engine {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
 enum Question {
-    /// Opens a scenario: its outline.
+    /// Opens a scenario, or one variant of it: its outline.
     Open {
         slot: u32,
         path: PathBuf,
         text: String,
         #[serde(default)]
         set: Vec<(String, String)>,
+        only: Option<String>,
         /// Offset and length of the contents of each file, by path relative to the scenario.
         #[serde(default)]
         files: BTreeMap<PathBuf, (usize, usize)>,
@@ -114,11 +115,11 @@ impl Engine {
     fn answer_to(&mut self, question: &[u8]) -> Result<Message, Refusal> {
         let (text, arrays) = split(question).ok_or_else(|| refusal("no message"))?;
         match serde_json::from_slice(text).map_err(|error| refusal(error.to_string()))? {
-            Question::Open { slot, path, text, set, files } => {
+            Question::Open { slot, path, text, set, only, files } => {
                 self.open.remove(&slot);
                 self.studies.remove(&slot);
-                let scenario =
-                    Scenario::of_bundle(&Bundle { path, text, set, files: contents(files, arrays)? })?;
+                let bundle = Bundle { path, text, set, files: contents(files, arrays)? };
+                let scenario = Scenario::variant_of_bundle(&bundle, only.as_deref())?;
                 let outline = outline(&scenario);
                 self.open.insert(slot, scenario);
                 Ok(outline)

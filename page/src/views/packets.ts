@@ -1,10 +1,10 @@
 // Packets of one connection of both runs: the sequence plot, and a ladder with the packets in flight.
 
 import type uPlot from "uplot";
-import { draw, inkOf, say, type Chart } from "../charts";
+import { draw, inkOf, say, told, type Chart } from "../charts";
 import { tag } from "../controls";
 import type { Reply } from "../message";
-import { ladderOf, segmentsOf, type Journey, type Ladder, type SegmentEvent } from "../packets";
+import { delaysOf, ladderOf, segmentsOf, type Journey, type Ladder, type SegmentEvent } from "../packets";
 
 const SPEEDS = [1, 10, 100, 1000];
 /** Number of steps that a page of the keyboard skips. */
@@ -13,6 +13,7 @@ const PAGE = 20;
 /** View with a plot and a ladder for each run, and one time for both ladders. */
 export class Packets {
   readonly #plots: [HTMLElement, HTMLElement];
+  readonly #delays: [HTMLElement, HTMLElement];
   readonly #canvases: [HTMLCanvasElement, HTMLCanvasElement];
   readonly #scrub = tag("input", { type: "range", min: "0", max: "1000", value: "0", "aria-label": "time of the ladder" });
   readonly #play = tag("button", { type: "button" }, "Play");
@@ -29,13 +30,14 @@ export class Packets {
   constructor(place: HTMLElement) {
     const pair = (): [HTMLElement, HTMLElement] => [tag("div", {}), tag("div", {})];
     this.#plots = pair();
+    this.#delays = pair();
     this.#canvases = [0, 1].map(() => tag("canvas", { class: "ladder", tabindex: "0", role: "img" })) as [HTMLCanvasElement, HTMLCanvasElement];
     this.#speed.append(...SPEEDS.map((one) => tag("option", { value: String(one) }, one === 1 ? "real time" : `1/${one}`)));
     this.#speed.value = "10";
     this.#window.append(...["1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"].map((one) => tag("option", { value: one }, one === "1" ? "all" : `${100 * Number(one)} %`)));
     const bar = tag("div", { class: "bar" }, this.#play, tag("label", {}, "Speed", this.#speed), tag("label", {}, "In sight", this.#window), this.#scrub, this.#now);
     const hint = tag("p", { class: "hint" }, "Time runs downwards. Dark lines are HIGH packets (squares), light ones LOW (circles), grey ones come from the client; a cross is a drop. Arrow keys go from step to step, Page Up and Page Down by many, Space plays.");
-    place.replaceChildren(tag("div", { class: "pair wide" }, ...this.#plots), bar, hint, tag("div", { class: "pair wide" }, ...this.#canvases));
+    place.replaceChildren(tag("div", { class: "pair wide" }, ...this.#plots, ...this.#delays), bar, hint, tag("div", { class: "pair wide" }, ...this.#canvases));
     this.#play.addEventListener("click", () => this.#toggle());
     this.#scrub.addEventListener("input", () => {
       const [from, until] = this.#rangeS;
@@ -57,6 +59,13 @@ export class Packets {
     const top = Math.max(1, ...ends) / 1e3, bottom = Math.min(top, ...starts.map((one) => one / 1e3));
     names.forEach((name, at) => drawSequence(this.#plots[at]!, name, segments[at]!, rangeS, bottom, top, zoom));
     this.#ladders = replies.map(ladderOf) as [Ladder, Ladder];
+    const delays = this.#ladders.map(delaysOf);
+    const longestMs = Math.max(0, ...delays.flatMap(({ delayMs }) => delayMs));
+    delays.forEach(({ atS, delayMs, jitterMs }, at) => {
+      const title = `${names[at]}: one-way delay, jitter ${told(jitterMs)} ms`;
+      const curves = [{ name: "delay", values: delayMs }];
+      draw(this.#delays[at]!, { title, unit: "ms", along: "time, s", at: atS, range: rangeS, curves, top: longestMs, hasPoints: true }, zoom);
+    });
     const isNew = rangeS.some((one, at) => one !== this.#rangeS[at]);
     this.#rangeS = rangeS;
     this.#canvases.forEach((canvas, at) => canvas.setAttribute("aria-label", `${names[at]}: ${this.#ladders![at]!.journeys.length} packets between ${this.#ladders![at]!.lanes.join(", ")}. Arrow keys read them step by step.`));

@@ -29,15 +29,31 @@ export function drawTime(place: HTMLElement, drawn: [string, Timeline][], zoom: 
     Math.min(...drawn.map(([, of]) => of.rangeS[0])),
     Math.max(...drawn.map(([, of]) => of.rangeS[1])),
   ];
+  const draws: [HTMLElement, () => void][] = [];
   COLUMNS.forEach((column, at) => {
     const charts = drawn.map(([name, of]) => {
       const { what, ...chart } = column(of);
       return { ...chart, title: `${name}: ${what}`, along: "time, s", at: of.atS, range };
     });
     const top = charts.reduce((most, chart) => Math.max(most, highest(chart.curves)), 0);
-    charts.forEach((chart, row) => draw(pairs[at]!.children[row] as HTMLElement, { ...chart, top }, zoom));
+    charts.forEach((chart, row) => draws.push([pairs[at]!.children[row] as HTMLElement, () => draw(pairs[at]!.children[row] as HTMLElement, { ...chart, top }, zoom)]));
   });
+  // Those in sight come first; the others when nothing newer is to be drawn.
+  const isInSight = (one: HTMLElement): boolean => one.getBoundingClientRect().top < innerHeight && one.getBoundingClientRect().bottom > 0;
+  const seen = new Set(draws.filter(([one]) => isInSight(one)).map(([one]) => one));
+  draws.filter(([one]) => seen.has(one)).forEach(([, act]) => act());
+  const rest = draws.filter(([one]) => !seen.has(one));
+  clearTimeout(waiting);
+  const next = (): void => {
+    rest.splice(0, 2).forEach(([, act]) => act());
+    if (rest.length > 0) {
+      waiting = setTimeout(next);
+    }
+  };
+  waiting = setTimeout(next);
 }
+
+let waiting: ReturnType<typeof setTimeout> | undefined;
 
 /** Returns empty places for all drawings. */
 export function timePlaces(): HTMLElement[] {
