@@ -36,7 +36,7 @@ export class Packets {
     this.#speed.value = "10";
     this.#window.append(...["1", "0.5", "0.2", "0.1", "0.05", "0.02", "0.01"].map((one) => tag("option", { value: one }, one === "1" ? "all" : `${100 * Number(one)} %`)));
     const bar = tag("div", { class: "bar" }, this.#play, tag("label", {}, "Speed", this.#speed), tag("label", {}, "In sight", this.#window), this.#scrub, this.#now);
-    const hint = tag("p", { class: "hint" }, "Time runs downwards. Dark lines are HIGH packets (squares), light ones LOW (circles), grey ones come from the client; a cross is a drop. Arrow keys go from step to step, Page Up and Page Down by many, Space plays.");
+    const hint = tag("p", { class: "hint" }, "Time runs downwards. HIGH packets have squares and the strongest lines, LOW ones circles; thin grey lines come from the client, and a cross is a drop. Arrow keys go from step to step, Page Up and Page Down by many, Space plays.");
     place.replaceChildren(tag("div", { class: "pair wide" }, ...this.#plots, ...this.#delays), bar, hint, tag("div", { class: "pair wide" }, ...this.#canvases));
     this.#play.addEventListener("click", () => this.#toggle());
     this.#scrub.addEventListener("input", () => {
