@@ -65,7 +65,9 @@ def test_a_page_has_a_row_for_each_point_and_a_script_that_sorts(catnip: Run, tm
     rows = re.findall(r"<tr><th .*?</tr>", table)
     assert len(rows) == 6
     assert re.findall(r">([^<>]+)</t[hd]>", rows[0])[:2] == ["80ms", "red:8"]
-    assert "src=" not in text and text.count("<script>") == 1
+    # What repeats the runs is there if the page with the simulator is built.
+    rest = re.sub(r'<section>\s*<h2 id="again">.*?</section>', "", text, flags=re.DOTALL)
+    assert "src=" not in rest and rest.count("<script>") == 1
 
 
 def rendered(scenario: Scenario, table: PointTable) -> str:

@@ -26,7 +26,7 @@ COMMANDS = {
     "check": ("files", "Check scenario FILEs and summarize their contents."),
     "convert": ("recordings", "Convert a recorded network path of another tool into a path file."),
     "emulate": ("real_time", "Run a scenario in real time, with real programs on some of its hosts."),
-    "explore": ("explorer", "Open a page that runs a SCENARIO in the browser, with sliders and pictures."),
+    "explore": ("explorer", "Open a page that runs a SCENARIO in the browser."),
     "har": (
         "recordings",
         "Summarize the pages in a HAR 1.2 file, or export simulated loads of pages as one.",
