@@ -12,7 +12,7 @@ const out = resolve(process.argv[2]);
 
 await build({
   absWorkingDir: here,
-  entryPoints: ["test/fingerprints.ts", "test/library.ts"],
+  entryPoints: ["test/fingerprints.ts", "test/library.ts", "test/trap.ts"],
   bundle: true,
   platform: "node",
   format: "esm",

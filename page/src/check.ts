@@ -100,9 +100,20 @@ element("check").addEventListener("click", (event) => {
     .catch((failure: unknown) => tell(failure instanceof Error ? failure.message : String(failure), "failed"))
     .finally(() => (button.disabled = false));
 });
-element("explore").addEventListener("click", () => {
-  void unpacked("explorer").then((page) => {
-    const url = URL.createObjectURL(new Blob([page.replace('id="state"><', () => `id="state">${element("state").textContent!.trim()}<`)], { type: "text/html" }));
-    open(url);
+/** Returns an address of the explorer, which begins with the scenario of the report. */
+async function explorer(): Promise<string> {
+  const page = (await unpacked("explorer")).replace('id="state"><', () => `id="state">${element("state").textContent!.trim()}<`);
+  return URL.createObjectURL(new Blob([page], { type: "text/html" }));
+}
+
+element("explore").addEventListener("click", () => void explorer().then((url) => open(url)));
+element("touch").addEventListener("click", (event) => {
+  (event.currentTarget as HTMLButtonElement).disabled = true;
+  void explorer().then((url) => {
+    const frame = document.createElement("iframe");
+    frame.src = url;
+    frame.title = "the scenario, with controls and drawings";
+    element("touched").replaceChildren(frame);
+    frame.scrollIntoView();
   });
 });

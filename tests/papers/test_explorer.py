@@ -153,6 +153,13 @@ def test_every_scenario_of_the_page_opens() -> None:
     assert {line.split()[0] for line in ended.stdout.splitlines()} == names
 
 
+def test_a_trap_of_the_engine_names_the_question_and_the_next_one_has_a_new_engine() -> None:
+    ended = subprocess.run(["node", PAGE.with_name("trap.mjs")], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == [
+        f'Trap: {{"ask":"run","variant":"{one}"}}: RuntimeError: unreachable' for one in ("one", "two")
+    ]
+
+
 def test_a_scenario_is_drawn_and_a_choice_draws_another(page: str, visitor: Explorer) -> None:
     visitor.visit(page)
     assert visitor.text("#told") == ""
@@ -432,6 +439,10 @@ def test_a_report_runs_again_in_the_browser_and_tells_what_differs(visitor: Expl
         visitor.click("#check")
         visitor.wait("document.getElementById('checked').dataset.result")
         assert visitor.text("#checked").startswith("The same: 15 runs, 5 fingerprints and ")
+        visitor.click("#touch")
+        inside = "document.querySelector('#touched iframe').contentDocument"
+        visitor.wait(f"{inside}?.body?.dataset.drawnMs")
+        assert visitor.ask(f"{inside}.getElementById('title').textContent").startswith("CATNIP-Good routers")
         # A page that says something else than its runs.
         visitor.ask("""{
           const parse = JSON.parse;
