@@ -73,6 +73,11 @@ export class Controls {
     this.#place.replaceChildren(...made, this.#adder([...absent.values()], documents, axes));
   }
 
+  /** Returns true if the controls show what both runs change. */
+  areOf(sides: Sides): boolean {
+    return JSON.stringify(this.#sets) === JSON.stringify(sides.map(({ set }) => set));
+  }
+
   /** Returns the value of a key in both runs. */
   #values(key: string): Values {
     const value = (at: 0 | 1): string | null => this.#sets[at][key] ?? valueOf(this.#documents[at], key);
@@ -95,6 +100,7 @@ export class Controls {
       buttons.append(this.#button("=", `${field.key}: the same for both`, () => {
         this.#split.delete(field.key);
         this.#set(field, 1, values[0]);
+        this.#emit();
         this.#fill(row, field);
       }));
     } else if (!isSplit) {

@@ -210,7 +210,7 @@ class Page {
     element("warnings").replaceChildren(...outlines[0].warnings.map((text) => tag("li", {}, text)));
     this.#showStep();
     const controlled = JSON.stringify([state.scenario, state.sides.map(({ variant }) => variant)]);
-    if (controlled !== this.#controlled) {
+    if (controlled !== this.#controlled || !this.#controls.areOf(state.sides)) {
       const documents = await Promise.all(
         this.#clients.map(async (client, at) => {
           // What the controls start from is the scenario itself.

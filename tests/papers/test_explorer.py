@@ -236,6 +236,12 @@ def test_a_list_changes_one_run_and_a_key_can_be_added(page: str, visitor: Explo
     visitor.choose('select[aria-label="link.bottleneck.queue, below, kind"]', "codel")
     sets = [side["set"] for side in visitor.state()["sides"]]
     assert sets == [{}, {"link.bottleneck.queue": "codel:10"}]
+    kind = "document.querySelector('select[aria-label=\"link.bottleneck.queue, below, kind\"]').value"
+    changed = visitor.ask("location.hash")
+    visitor.change("document.querySelector('[aria-label=\"link.bottleneck.queue: the same for both\"]').click()")
+    assert [side["set"] for side in visitor.state()["sides"]] == [{}, {}]
+    visitor.change(f"location.hash = {changed!r}")
+    assert visitor.ask(kind) == "codel"
     visitor.choose("#add", "tcp.initial_window_segments")
     sets = [side["set"] for side in visitor.state()["sides"]]
     assert [one["tcp.initial_window_segments"] for one in sets] == ["10", "10"]
@@ -440,9 +446,8 @@ def test_a_report_runs_again_in_the_browser_and_tells_what_differs(visitor: Expl
         visitor.wait("document.getElementById('checked').dataset.result")
         assert visitor.text("#checked").startswith("The same: 15 runs, 5 fingerprints and ")
         visitor.click("#touch")
-        inside = "document.querySelector('#touched iframe').contentDocument"
-        visitor.wait(f"{inside}?.body?.dataset.drawnMs")
-        assert visitor.ask(f"{inside}.getElementById('title').textContent").startswith("CATNIP-Good routers")
+        with visitor.inside():
+            visitor.wait("document.getElementById('title')?.textContent.startsWith('CATNIP-Good routers')")
         # A page that says something else than its runs.
         visitor.ask("""{
           const parse = JSON.parse;
