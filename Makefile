@@ -19,7 +19,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants \
+.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants example \
   validate qdisc docs ci fresh
 
 help:  ## List the targets
@@ -72,6 +72,9 @@ bench: build  ## Measure the speed beside ns-2 and ns-3, rewrite benches/ (seven
 page:  ## Build the page that has the simulator in it, build/page (needs Node)
 	@tools/need.sh page
 	tools/page.sh
+
+example:  ## Test examples/custom-policy as the crate of its own that it is (two minutes; `make test` has its tests, too)
+	cargo test --quiet --manifest-path examples/custom-policy/Cargo.toml --target-dir target
 
 gate:  ## Count what a packet-hop costs, against the reference commit (ARGS='--case Web')
 	@tools/need.sh test-papers

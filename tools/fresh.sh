@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs the two commands of the README in a fresh clone on a bare Debian 12 that is made for it: the least that debootstrap
-# makes, make, a C compiler, git and Python. Of this machine it has the kernel with its devices, Rust, and what a closed
-# network may ask for: package sources, pip's configuration, certificates, proxies. No test may be skipped.
+# Runs the two commands of the README, and the tests of the example, in a fresh clone on a bare Debian 12 that is made for it:
+# the least that debootstrap makes, make, a C compiler, git and Python. Of this machine it has the kernel with its devices,
+# Rust, and what a closed network may ask for: package sources, pip's configuration, certificates, proxies. No test may be
+# skipped.
 #
-# usage: tools/fresh.sh [COMMAND…]    by default "make demo" "make test"
+# usage: tools/fresh.sh [COMMAND…]    by default "make demo" "make test" "make example"
 #
 # FRESH_ROOT names a folder for the system that is kept, and used again if it is there. FRESH_UNDER is put before each command.
 set -euo pipefail
@@ -26,7 +27,7 @@ fi
 root=$2
 shift 2
 commands=("$@")
-((${#commands[@]})) || commands=("make demo" "make test")
+((${#commands[@]})) || commands=("make demo" "make test" "make example")
 
 under=()
 

@@ -51,7 +51,7 @@ refuse() {
 # Each runs all of its parts, and fails if one of them does.
 unit() { all "rust unit --lib" "documented" "python unit"; }
 
-integration() { all "rust integration" "of_example" "python integration"; }
+integration() { all "rust integration" "python integration"; }
 
 # First what mostly waits, and what the gate counts beside it: to link that takes a core for a minute. Then what measures time, and
 # what only computes beside it, in the time that nothing else wants.
@@ -102,8 +102,6 @@ has_clang() { command -v clang >/dev/null && pkg-config --exists libelf zlib; }
 rust() { tools/rust_tests.py --layer "$1" "${workspace[@]}" "${@:2}" --test "$1*"; }
 
 documented() { cargo test --quiet --doc "${workspace[@]}"; }
-
-of_example() { cargo test --quiet --manifest-path examples/custom-policy/Cargo.toml --target-dir target; }
 
 # python LAYER: as many side by side as there are cores.
 python() { ready_for_python "$1" && pytest "$1" -n "$(nproc)" --dist worksteal; }
