@@ -12,7 +12,6 @@ import socket
 import socketserver
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -62,21 +61,20 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (sockets, hard_limit))
     for name, value in task["sysctl"].items():
         Path("/proc/sys/net", name).write_text(str(value))
-    with tempfile.TemporaryDirectory(prefix="catnip-testbed-") as temporary:
-        folder = Path(temporary)
-        folder.chmod(0o755)
-        (folder / "www").mkdir()
-        for name, size in task["files"].items():
-            (folder / "www" / name).write_bytes(os.urandom(size))
-        server = _start(task["server"], folder)
-        threading.Thread(target=_echo, daemon=True).start()
-        try:
-            with ThreadPoolExecutor(task["at_once"]) as pool:
-                for done in pool.map(lambda point: _run(task, point, folder), task["points"]):
-                    print(json.dumps(done), flush=True)
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(10)
+    folder = Path(task["folder"])
+    folder.chmod(0o755)
+    (folder / "www").mkdir()
+    for name, size in task["files"].items():
+        (folder / "www" / name).write_bytes(os.urandom(size))
+    server = _start(task["server"], folder)
+    threading.Thread(target=_echo, daemon=True).start()
+    try:
+        with ThreadPoolExecutor(task["at_once"]) as pool:
+            for done in pool.map(lambda point: _run(task, point, folder), task["points"]):
+                print(json.dumps(done), flush=True)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(10)
 
 
 def configured(kind: str, folder: Path) -> list[str]:

@@ -230,8 +230,12 @@ class FetchRuns(Runs):
         # The server has a network namespace of its own, so the machine's settings stay unchanged.
         command = [str(program()), "link", "--quiet", "--", sys.executable, str(site)]
         done = 0
-        with tempfile.TemporaryFile("w+") as task_file, tempfile.TemporaryFile("w+") as err:
-            json.dump(task, task_file)
+        with (
+            tempfile.TemporaryDirectory(prefix="catnip-testbed-") as folder,
+            tempfile.TemporaryFile("w+") as task_file,
+            tempfile.TemporaryFile("w+") as err,
+        ):
+            json.dump(task | {"folder": folder}, task_file)
             task_file.seek(0)
             with subprocess.Popen(
                 command, stdin=task_file, stdout=subprocess.PIPE, stderr=err, text=True
