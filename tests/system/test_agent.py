@@ -290,14 +290,14 @@ def test_the_randomized_algorithm_keeps_a_share_of_large_windows(tmp_path: Path)
     assert 22 in marks
 
 
-def judged_over_losses(folder: Path, mark: str, *others: str) -> list[dict[str, Any]]:
-    """Returns the verdicts on a server's marks over a link that loses 12 % of the packets.
+def judged_over_losses(folder: Path, seed: int, mark: str, *others: str) -> list[dict[str, Any]]:
+    """Returns the verdicts on a server's marks over a link that loses 12 % of the packets, by this seed.
 
     The first is by the marker itself with the kernel's trace, the others are by these markers.
     """
     folder.mkdir()
     options: dict[str, str | int | bool] = {"rate": "20Mbit", "delay": "10ms", "queue": "drop-tail:2000"}
-    options |= {"loss": "bernoulli:12%", "seed": 3, "initial_window": 2 if mark == "tcp-state" else 10}
+    options |= {"loss": "bernoulli:12%", "seed": seed, "initial_window": 2 if mark == "tcp-state" else 10}
     with catnip.link(**options) as link:
         host = Host(link, folder)
         with (
@@ -319,15 +319,24 @@ def test_segments_of_documents_have_the_marks_that_the_kernels_windows_ask_for(t
         ("spm-partial:repairs=high", "spm-partial"),
         ("tcp-state", "tcp-state:high=3", "tcp-state:high=5", "tcp-state:med=7", "tcp-state:med=9"),
     ]
-    with ThreadPoolExecutor(len(markers)) as pool:
-        folders = [tmp_path / str(number) for number in range(len(markers))]
-        verdicts = list(pool.map(lambda folder, of: judged_over_losses(folder, *of), folders, markers))
-    for right, *wrong in verdicts:
-        assert (right["documents"], right["faults"]) == (32, [])
-        # Before a timer expires, the window may be either of two.
-        assert right["right_documents"] + right["undecided_documents"] == 32
-        assert right["undecided_documents"] <= 10
-        assert all(len(each["faults"]) > 0 for each in wrong)
+    noticed: set[tuple[str, str]] = set()
+    # Which packets are lost depends on the machine, too: what a marker does otherwise may not occur at once.
+    for seed in range(3, 6):
+        with ThreadPoolExecutor(len(markers)) as pool:
+            folders = [tmp_path / f"{seed}-{number}" for number in range(len(markers))]
+            each = zip(folders, markers, strict=True)
+            judged = [pool.submit(judged_over_losses, folder, seed, *of) for folder, of in each]
+        verdicts = [one.result() for one in judged]
+        for (right, *wrong), (mark, *others) in zip(verdicts, markers, strict=True):
+            assert (right["documents"], right["faults"]) == (32, [])
+            # Before a timer expires, the window may be either of two.
+            assert right["right_documents"] + right["undecided_documents"] == 32
+            assert right["undecided_documents"] <= 10
+            noticed |= {(mark, other) for other, one in zip(others, wrong, strict=True) if one["faults"]}
+        if len(noticed) == sum(len(others) for _, *others in markers):
+            break
+    else:
+        raise AssertionError(noticed)
 
 
 def test_all_packets_of_an_application_are_marked_alike_and_its_acks_as_what_they_answer(host: Host) -> None:
