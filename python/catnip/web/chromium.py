@@ -33,7 +33,7 @@ FLAGS = [
     "--disable-sync",
     "--disable-default-apps",
     # The browser's own requests for time, updates and accounts would share the link with the page.
-    "--disable-features=NetworkTimeServiceQuerying",
+    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,OptimizationGuideModelDownloading",
     "--component-updater=url-source=http://127.0.0.1:9/",
     "--gaia-url=http://127.0.0.1:9/",
     "--disable-extensions",
