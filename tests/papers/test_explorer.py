@@ -238,7 +238,9 @@ def test_a_list_changes_one_run_and_a_key_can_be_added(page: str, visitor: Explo
     assert sets == [{}, {"link.bottleneck.queue": "codel:10"}]
     kind = "document.querySelector('select[aria-label=\"link.bottleneck.queue, below, kind\"]').value"
     changed = visitor.ask("location.hash")
-    visitor.change("document.querySelector('[aria-label=\"link.bottleneck.queue: the same for both\"]').click()")
+    visitor.change(
+        "document.querySelector('[aria-label=\"link.bottleneck.queue: the same for both\"]').click()"
+    )
     assert [side["set"] for side in visitor.state()["sides"]] == [{}, {}]
     visitor.change(f"location.hash = {changed!r}")
     assert visitor.ask(kind) == "codel"
