@@ -94,6 +94,9 @@ class Page {
       if (!isCurrent()) {
         return;
       }
+      if (this.#summaries?.key !== keyOf(chosen)) {
+        element("effect").replaceChildren(tag("p", { class: "hint" }, "The difference is known when more seeds have run."));
+      }
       this.#state = chosen;
       this.#axes = outlines.flatMap(({ axes }) => axes);
       const drawnMs = performance.now() - began;
@@ -105,6 +108,8 @@ class Page {
       }
       if (drawnMs < SLOW_MS) {
         setTimeout(() => isCurrent() && void this.#study(isCurrent), QUIET_MS);
+      } else {
+        element("effect").replaceChildren(tag("p", { class: "hint" }, "These runs take long: the view Distribution has more seeds run."));
       }
     } catch (failure) {
       if (isCurrent() && !(failure instanceof Dropped)) {
