@@ -1,12 +1,12 @@
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Time};
-use catnip_net::queue::{BufferBounds, PacketLimit, QueueDiscipline, QueueKind, PortContext};
-use catnip_net::{Backlog, DropReason, PacketEvents, Packet};
+use catnip_net::queue::{BufferBounds, PacketLimit, PortContext, QueueDiscipline, QueueKind};
+use catnip_net::{Backlog, DropReason, Packet, PacketEvents};
 use std::collections::VecDeque;
 
 /// Configuration of [`DropMiddle`], `drop-middle:LIMIT` in a scenario.
 #[derive(Debug)]
-pub struct DropMiddleSpec(PacketLimit);
+pub(crate) struct DropMiddleSpec(PacketLimit);
 
 impl Kind for DropMiddleSpec {
     const USAGE: &'static [Usage] = &[(
@@ -35,7 +35,7 @@ impl QueueKind for DropMiddleSpec {
 /// FIFO queue. A packet that arrives at a full buffer pushes out the packet in the middle, so that neither the first nor the last packets
 /// are lost.
 #[derive(Debug)]
-pub struct DropMiddle {
+pub(crate) struct DropMiddle {
     packets: VecDeque<Packet>,
     bytes: u64,
     waiting: u32,

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 /// Configuration of [`Every`], `every:N` in a scenario.
 #[derive(Debug)]
-pub struct EverySpec(NonZeroU64);
+pub(crate) struct EverySpec(NonZeroU64);
 
 impl Kind for EverySpec {
     const USAGE: &'static [Usage] = &[("every:N", "loses each N-th packet")];
@@ -28,7 +28,7 @@ impl StageKind for EverySpec {
 
 /// Loss model that drops every N-th packet.
 #[derive(Debug)]
-pub struct Every {
+pub(crate) struct Every {
     each: NonZeroU64,
     passed: u64,
 }

@@ -4,7 +4,7 @@ use catnip_tcp::control::{Ack, Cause, Congestion, CongestionControl, Control, Co
 
 /// Configuration of [`Gentle`], `gentle:KEEP` in a scenario.
 #[derive(Debug)]
-pub struct GentleSpec {
+pub(crate) struct GentleSpec {
     keep: f64,
 }
 
@@ -31,7 +31,7 @@ impl ControlKind for GentleSpec {
 
 /// Reno that keeps a configured share of cwnd after a loss. Segment size, cwnd and ssthresh are in bytes.
 #[derive(Debug)]
-pub struct Gentle {
+pub(crate) struct Gentle {
     keep: f64,
     segment: f64,
     cwnd: f64,

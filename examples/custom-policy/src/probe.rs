@@ -4,14 +4,14 @@ use catnip_sim::{FlowId, Host};
 
 /// Application that sends packets of 100 bytes at a constant interval, to measure the delay and loss of a path.
 #[derive(Debug)]
-pub struct Probe {
+pub(crate) struct Probe {
     flow: FlowId,
     gap: Span,
     left: u32,
 }
 
 impl Probe {
-    pub fn new(flow: FlowId, gap: Span, packets: u32) -> Self {
+    pub(crate) fn new(flow: FlowId, gap: Span, packets: u32) -> Self {
         Self { flow, gap, left: packets }
     }
 }
