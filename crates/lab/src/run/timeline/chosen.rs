@@ -38,8 +38,8 @@ impl Chosen {
         should_continue: &mut dyn FnMut() -> bool,
     ) -> Option<Self> {
         let needed = [TableName::RUNS, TableName::CONNECTIONS, TableName::PORTS];
-        let brief = |(_, until): (Span, Span)| until.max(plan.warm_up() + Span::from_nanos(1));
-        let end = request.range.filter(|_| request.is_brief).map_or(plan.duration(), brief);
+        let brief = request.range.filter(|_| request.is_brief);
+        let end = brief.map_or(plan.duration(), |(_, until)| until.max(plan.warm_up() + Span::from_nanos(1)));
         let run = &plan.until(end);
         let tables = run_one(run, request.seed, &needed, None, should_continue, &mut Memory::default())?;
         let end_s = tables[&TableName::RUNS].floats("end_s")[0];
@@ -49,7 +49,7 @@ impl Chosen {
             None => connections.usual_range_s(end_s),
         };
         // A brief run ends before the others would.
-        let last_s = if request.is_brief { f64::INFINITY } else { end_s };
+        let last_s = if brief.is_some() { f64::INFINITY } else { end_s };
         let at = |at_s: f64| Time::ZERO + Span::from_secs_f64(at_s.clamp(0.0, last_s));
         let shown = match &request.connections {
             Some(numbers) => connections.numbered(numbers),
