@@ -2,7 +2,7 @@
 
 import { Client } from "./client";
 import type { Head } from "./message";
-import { decoded } from "./stored";
+import { decoded, unpacked } from "./stored";
 import type { Mean, Summary } from "./study";
 
 /** What a report holds of its runs. */
@@ -24,22 +24,19 @@ const BATCH = 5;
 
 const element = (id: string): HTMLElement => document.getElementById(id)!;
 
-async function unpacked(id: string): Promise<string> {
-  const stream = new Blob([decoded(element(id).textContent!.trim()) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
+async function contents(id: string): Promise<string> {
+  return new TextDecoder().decode(await unpacked(element(id).textContent!));
 }
 
 /** Returns the engine of the explorer that the report holds: the script of its worker and the module. */
 async function engine(): Promise<{ script: string; module: WebAssembly.Module }> {
-  const page = new DOMParser().parseFromString(await unpacked("explorer"), "text/html");
+  const page = new DOMParser().parseFromString(await contents("explorer"), "text/html");
   const text = (id: string): string => page.getElementById(id)!.textContent!;
-  const packed = decoded(text("module").trim());
-  const bytes = new Response(new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip")));
-  return { script: text("worker"), module: await WebAssembly.compile(await bytes.arrayBuffer()) };
+  return { script: text("worker"), module: await WebAssembly.compile(await unpacked(text("module"))) };
 }
 
 async function check(): Promise<void> {
-  const held = JSON.parse(await unpacked("runs")) as Held;
+  const held = JSON.parse(await contents("runs")) as Held;
   const { script, module } = await engine();
   const client = new Client(script, module);
   const files = Object.fromEntries(Object.entries(held.files).map(([name, text]) => [name, decoded(text)]));
@@ -102,7 +99,7 @@ element("check").addEventListener("click", (event) => {
 });
 /** Returns an address of the explorer, which begins with the scenario of the report. */
 async function explorer(): Promise<string> {
-  const page = (await unpacked("explorer")).replace('id="state"><', () => `id="state">${element("state").textContent!.trim()}<`);
+  const page = (await contents("explorer")).replace('id="state"><', () => `id="state">${element("state").textContent!.trim()}<`);
   return URL.createObjectURL(new Blob([page], { type: "text/html" }));
 }
 

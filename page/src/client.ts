@@ -64,8 +64,8 @@ export class Client {
   open(name: string, { path, text, files, set }: Subject, variant: string): Promise<Outline> {
     const whole = this.#whole?.name === name ? this.#whole.outline : null;
     const only = whole !== null && whole.variants.includes(variant) ? variant : null;
-    const key = JSON.stringify([name, set, only]);
-    if (this.#opened?.key !== key && !(this.#opened?.key === JSON.stringify([name, set, null]))) {
+    const key = JSON.stringify([name, set, only]), keyOfAll = JSON.stringify([name, set, null]);
+    if (this.#opened === undefined || ![key, keyOfAll].includes(this.#opened.key)) {
       const reply = this.#send({ open: { path, text, files, set: Object.entries(set), only } });
       const outline = reply.then(({ head }) => {
         const found = head as unknown as Outline;
@@ -95,6 +95,9 @@ export class Client {
       const waiting = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
       this.#since = performance.now();
+      if (data.hasForgotten === true) {
+        this.#opened = undefined;
+      }
       if (data.error !== undefined) {
         waiting?.reject(new Failure(data.error));
       } else {

@@ -2,7 +2,7 @@
 
 import type { Files } from "./engine";
 import type { Given } from "./state";
-import type { Bundled } from "./stored";
+import { decoded, encoded, type Bundled } from "./stored";
 
 const MOST_BYTES = 64 << 20;
 /** Scenario that loads a recording, and the file that it names. */
@@ -61,20 +61,12 @@ function originsOf(name: string, text: string): number {
 }
 
 async function contents(files: File[]): Promise<Record<string, string>> {
-  const read = files.map(async (one) => [one.name, base64(new Uint8Array(await one.arrayBuffer()))] as const);
+  const read = files.map(async (one) => [one.name, encoded(new Uint8Array(await one.arrayBuffer()))] as const);
   return Object.fromEntries(await Promise.all(read));
-}
-
-function base64(bytes: Uint8Array): string {
-  let binary = "";
-  for (const byte of bytes) {
-    binary += String.fromCharCode(byte);
-  }
-  return btoa(binary);
 }
 
 /** Returns the contents of the files of a scenario that the page does not have. */
 export function filesOf({ files }: Given): Files {
-  const entries = Object.entries(files).map(([name, text]) => [name, Uint8Array.from(atob(text), (one) => one.charCodeAt(0))] as const);
+  const entries = Object.entries(files).map(([name, text]) => [name, decoded(text)] as const);
   return Object.fromEntries(entries);
 }

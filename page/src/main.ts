@@ -231,11 +231,12 @@ class Page {
 
   #showStep(): void {
     const { step } = this.#state;
-    element("tour").hidden = step === null;
-    if (step === null) {
+    const shown = step === null ? undefined : TOUR[step];
+    element("tour").hidden = shown === undefined;
+    if (step === null || shown === undefined) {
       return;
     }
-    const { title, text } = TOUR[step]!;
+    const { title, text } = shown;
     element("step-title").textContent = `${step + 1} of ${TOUR.length}: ${title}`;
     element("step-text").textContent = text;
     element<HTMLButtonElement>("step-back").disabled = step === 0;

@@ -56,57 +56,44 @@ export class Fields {
 
   /** Returns the fields that a document sets, in its order. */
   of(document: Document): Field[] {
-    const found: Field[] = [];
-    this.#each(document, this.#root, [], (path, part) => {
-      const field = fieldOf(path, part);
-      if (field !== null) {
-        found.push(field);
-      }
-    });
-    return found;
+    const found = [...this.#tables(document, this.#root, [])].flatMap(({ table, part, path }) =>
+      Object.entries(table).map(([name, value]) => {
+        const below = typeof value === "object" ? undefined : this.#below(part, table, path, name);
+        return below === undefined ? null : fieldOf([...path, name], this.#resolved(below, undefined));
+      }),
+    );
+    return found.filter((field) => field !== null);
   }
 
   /** Returns the fields that the tables of a document might set and do not. */
   absent(document: Document): Field[] {
-    const found: Field[] = [];
-    this.#tables(document, this.#root, [], (table, part, path) => {
-      for (const [name, of] of Object.entries(this.#properties(part, table))) {
-        const field = name in table || `${name}_s` in table ? null : fieldOf([...path, name], this.#resolved(of, undefined));
-        // A value to begin with is the one that applies, or one that a notation names.
-        if (field !== null && field.example !== "") {
-          found.push(field);
-        }
-      }
-    });
-    return found;
+    const found = [...this.#tables(document, this.#root, [])].flatMap(({ table, part, path }) =>
+      Object.entries(path.length === 0 ? {} : this.#properties(part, table)).map(([name, of]) =>
+        name in table || `${name}_s` in table ? null : fieldOf([...path, name], this.#resolved(of, undefined)),
+      ),
+    );
+    // A value to begin with is the one that applies, or one that a notation names.
+    return found.filter((field) => field !== null).filter(({ example }) => example !== "");
   }
 
-  #each(table: Document, part: Schema, path: string[], visit: (path: string[], part: Schema) => void): void {
-    const properties = this.#properties(part, table);
+  /** Yields a table and those in it, each with its part of the schema. */
+  *#tables(table: Document, part: Schema, path: string[]): Iterable<{ table: Document; part: Schema; path: string[] }> {
+    yield { table, part, path };
     for (const [name, value] of Object.entries(table)) {
-      const below = properties[name] ?? (typeof part.additionalProperties === "object" ? part.additionalProperties : undefined);
-      if (below === undefined || (path.length === 0 && !TABLES.includes(name))) {
-        continue;
-      }
-      if (typeof value !== "object") {
-        visit([...path, name], this.#resolved(below, undefined));
-      } else if (!Array.isArray(value)) {
-        this.#each(value as Document, this.#resolved(below, value as Document), [...path, name], visit);
+      const below = this.#below(part, table, path, name);
+      if (below !== undefined && typeof value === "object" && !Array.isArray(value)) {
+        yield* this.#tables(value as Document, this.#resolved(below, value as Document), [...path, name]);
       }
     }
   }
 
-  #tables(table: Document, part: Schema, path: string[], visit: (table: Document, part: Schema, path: string[]) => void): void {
-    if (path.length > 0 && Object.keys(this.#properties(part, table)).length > 0) {
-      visit(table, part, path);
+  /** Returns the part of a key of a table; undefined if there is none, or if it is not for readers. */
+  #below(part: Schema, table: Document, path: string[], name: string): Schema | undefined {
+    if (path.length === 0 && !TABLES.includes(name)) {
+      return undefined;
     }
-    const properties = this.#properties(part, table);
-    for (const [name, value] of Object.entries(table)) {
-      const below = properties[name] ?? (typeof part.additionalProperties === "object" ? part.additionalProperties : undefined);
-      if (below !== undefined && typeof value === "object" && !Array.isArray(value) && (path.length > 0 || TABLES.includes(name))) {
-        this.#tables(value as Document, this.#resolved(below, value as Document), [...path, name], visit);
-      }
-    }
+    const { additionalProperties: others } = part;
+    return this.#properties(part, table)[name] ?? (typeof others === "object" ? others : undefined);
   }
 
   #properties(part: Schema, table: Document): Record<string, Schema> {

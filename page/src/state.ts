@@ -1,5 +1,7 @@
 // State of the page in the fragment of its address, so that a link restores it: JSON, deflated, in base64url.
 
+import { decoded, encoded, through } from "./stored";
+
 const VERSION = 2;
 
 /** Files of a scenario that the page does not have, by path relative to the scenario; in base64. */
@@ -41,19 +43,14 @@ export function stateFor(scenario: string | Given, more: Partial<State> = {}): S
 export async function fragmentOf(state: State): Promise<string> {
   const text = new TextEncoder().encode(JSON.stringify({ v: VERSION, ...state }));
   const bytes = new Uint8Array(await through(text, new CompressionStream("deflate-raw")));
-  let binary = "";
-  for (const byte of bytes) {
-    binary += String.fromCharCode(byte);
-  }
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return encoded(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 /** Returns the state of a fragment, or why there is none. */
 export async function stateOf(fragment: string): Promise<State | string> {
   let found: unknown;
   try {
-    const binary = atob(fragment.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = Uint8Array.from(binary, (one) => one.charCodeAt(0));
+    const bytes = decoded(fragment.replaceAll("-", "+").replaceAll("_", "/"));
     const text = await through(bytes, new DecompressionStream("deflate-raw"));
     found = JSON.parse(new TextDecoder().decode(text));
   } catch {
@@ -87,8 +84,4 @@ function isState(state: State): boolean {
     (rangeS === null || (Array.isArray(rangeS) && rangeS.length === 2 && rangeS.every(Number.isFinite))) &&
     VIEWS.includes(view) && isNumber(connection) && isNumber(step)
   );
-}
-
-async function through(bytes: Uint8Array, stream: GenericTransformStream): Promise<ArrayBuffer> {
-  return new Response(new Blob([bytes as BlobPart]).stream().pipeThrough(stream)).arrayBuffer();
 }

@@ -33,3 +33,21 @@ export function bundledOf(stored: Stored): Bundled[] {
 export function decoded(base64: string): Uint8Array {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
+
+export function encoded(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) {
+    binary += String.fromCharCode(byte);
+  }
+  return btoa(binary);
+}
+
+/** Returns what comes out of a stream that compresses or decompresses bytes. */
+export function through(bytes: Uint8Array, stream: GenericTransformStream): Promise<ArrayBuffer> {
+  return new Response(new Blob([bytes as BlobPart]).stream().pipeThrough(stream)).arrayBuffer();
+}
+
+/** Returns the bytes of a gzip in base64. */
+export function unpacked(base64: string): Promise<ArrayBuffer> {
+  return through(decoded(base64.trim()), new DecompressionStream("gzip"));
+}

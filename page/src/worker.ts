@@ -1,6 +1,6 @@
 // Worker with an engine of its own. The first message has the module; each other one is a request with its number.
 
-import { Engine, type Files } from "./engine";
+import { Engine, Trap, type Files } from "./engine";
 import type { Head, Values } from "./message";
 
 /** Request to a worker: a question, or a scenario to open. */
@@ -16,6 +16,8 @@ export interface Answer {
   head?: Head;
   arrays?: Record<string, Values>;
   error?: string;
+  /** True if the engine has started anew, and nothing is open. */
+  hasForgotten?: boolean;
 }
 
 let engine: Engine | undefined;
@@ -38,7 +40,7 @@ self.addEventListener("message", ({ data }: MessageEvent<WebAssembly.Module | Re
     }
   } catch (failure) {
     const error = failure instanceof Error ? failure.message : String(failure);
-    answer = { id, error };
+    answer = { id, error, hasForgotten: failure instanceof Trap };
   }
   const buffers = new Set(Object.values(answer.arrays ?? {}).map((values) => values.buffer as ArrayBuffer));
   (self as unknown as Worker).postMessage(answer, [...buffers]);

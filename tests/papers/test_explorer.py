@@ -319,6 +319,11 @@ def test_the_tour_leads_from_a_lost_packet_to_a_queue_that_knows(page: str, visi
     assert visitor.ask("document.getElementById('tour').hidden")
 
 
+def test_a_step_that_the_tour_does_not_have_is_none(page: str, visitor: Explorer) -> None:
+    visitor.visit(link(page, "lost-packet", step=99))
+    assert (visitor.text("#told"), visitor.ask("document.getElementById('tour').hidden")) == ("", True)
+
+
 def test_what_the_tour_says_of_lost_packets_is_so() -> None:
     scenario = paths.scenario("lost-packet")
     rows = scenario.run(scenario.variants, [1], ["connections"])["connections"]
@@ -459,7 +464,7 @@ def test_a_report_runs_again_in_the_browser_and_tells_what_differs(visitor: Expl
             return found;
           };
         }""")
-        visitor.click("#check")
+        visitor.ask("document.getElementById('check').click()")
         visitor.wait("document.getElementById('checked').dataset.result === 'different'")
         assert visitor.text("#checked").startswith("Not the same: Reno/CATNIP-Good: web: page_time_s: ")
 
