@@ -39,7 +39,7 @@ def again(
         return Again(
             f"the scenario and its files have {size >> 10} KB, and a report holds {LARGEST_BYTES >> 10}"
         )
-    if not is_repeatable(seeds, summaries):
+    if not _is_repeatable(seeds, summaries):
         return Again("seeds and intervals follow a rule by which the runs ended")
     try:
         prints = _core.fingerprints(scenario, list(summaries), seeds[0])
@@ -66,7 +66,7 @@ def again(
     )
 
 
-def is_repeatable(seeds: Sequence[int], summaries: Mapping[str, Summary]) -> bool:
+def _is_repeatable(seeds: Sequence[int], summaries: Mapping[str, Summary]) -> bool:
     """Returns true if all variants have all seeds, which ascend one by one, and usual intervals."""
     groups = [group for summary in summaries.values() for group in summary.groups.values()]
     is_usual = all(group.confidence == 0.95 and group.seeds in (0, len(seeds)) for group in groups)

@@ -38,7 +38,6 @@ def state_of(
     variants: Sequence[str] = (),
     changes: Sequence[tuple[str, str]] = (),
     seed: int = 1,
-    **more: object,
 ) -> str:
     """Returns the state of a page that shows a scenario and two of its variants, as in the page's address.
 
@@ -57,7 +56,7 @@ def state_of(
     }
     chosen = [*variants, "", ""][:2]
     sides = [{"variant": one, "set": dict(changes)} for one in chosen]
-    return packed({"scenario": name or given, "sides": sides, "seed": seed, **more})
+    return packed({"scenario": name or given, "sides": sides, "seed": seed})
 
 
 def packed(state: dict[str, Any]) -> str:
