@@ -11,7 +11,7 @@ import type { Reply } from "./message";
 import { Fields, type Document } from "./schema";
 import { fragmentOf, stateFor, stateOf, VIEWS, type State, type View } from "./state";
 import type { Bundled } from "./stored";
-import { sentence, study, withoutInterval, type Progress, type Summary } from "./study";
+import { sentence, study, withoutInterval, type Progress } from "./study";
 import { timelineOf } from "./timeline";
 import { stateAt, TOUR } from "./tour";
 import { showModels } from "./views/models";
@@ -46,7 +46,7 @@ class Page {
   #controlled = "";
   /** Time that is drawn unless another is chosen, and what it was found for. */
   #usual: { key: string; rangeS: [number, number] } | null = null;
-  #summaries: { key: string; summaries: [Summary, Summary] } | null = null;
+  #studied: { key: string; progress: Progress } | null = null;
 
   constructor(clients: [Client, Client], library: Bundled[], fields: Fields) {
     this.#clients = clients;
@@ -94,7 +94,7 @@ class Page {
       if (!isCurrent()) {
         return;
       }
-      if (this.#summaries?.key !== keyOf(chosen)) {
+      if (this.#studiedOf(chosen) === null) {
         element("effect").replaceChildren(tag("p", { class: "hint" }, "The difference is known when more seeds have run."));
       }
       this.#state = chosen;
@@ -166,9 +166,20 @@ class Page {
     } else if (state.view === "models") {
       const replies = await both((at) => ({ ask: "models", variant: state.sides[at].variant }));
       if (isCurrent()) {
-        showModels(element("view-models"), names, replies, this.#summaries?.key === keyOf(state) ? this.#summaries.summaries : null);
+        showModels(element("view-models"), names, replies, this.#studiedOf(state)?.summaries ?? null);
+      }
+    } else {
+      // What is known is drawn at once, as after a change of the window; more seeds follow.
+      const progress = this.#studiedOf(state);
+      if (progress !== null) {
+        drawTimes(element("view-times"), names, progress);
       }
     }
+  }
+
+  /** Returns what the seeds that have run say about a state. */
+  #studiedOf(state: State): Progress | null {
+    return this.#studied?.key === keyOf(state) ? this.#studied.progress : null;
   }
 
   /** Returns the timelines of both sides over one time. */
@@ -247,7 +258,7 @@ class Page {
     const state = this.#state, names = namesOf(state), key = keyOf(state);
     const told = (progress: Progress): void => {
       const { summaries, effects, isOver } = progress;
-      this.#summaries = { key, summaries };
+      this.#studied = { key, progress };
       const seeds = `${summaries[0].seeds} seeds${isOver ? "" : ", more are being run"}`;
       const texts = effects.map((effect) => `${effects.length > 1 ? `${effect.group}: ` : ""}${sentence(effect, names)}`);
       const instead = names[0] === names[1] ? "Both runs are the same." : withoutInterval(names, summaries);
