@@ -45,6 +45,8 @@ shift
 unshare --net sleep 600 & internet=$!
 unshare --net sleep 600 & lan=$!
 echo $lan >lan.pid
+# From an earlier machine in this folder.
+rm -f listens
 ip link set lo up
 ip link add lan0 type veth peer name if0
 for other in $internet $lan; do
