@@ -19,7 +19,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants example \
+.PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants packetdrill example \
   validate qdisc docs ci fresh
 
 help:  ## List the targets
@@ -128,6 +128,9 @@ validate:  ## Compare with the papers and ns-2 at full length; goes on where it 
 qdisc:  ## Boot a newer kernel in an emulator and test the router in it (two minutes and, once, 125 MB; ARGS=SEED)
 	@tools/need.sh qdisc
 	tools/qdisc_vm.sh $(ARGS)
+
+packetdrill:  ## Step the simulated Linux and this kernel by random scripts; those that differ are made smaller (as root; ARGS='--seed 2 --count 10000')
+	cargo run --release --quiet --package catnip-drill -- random --count 1000 $(ARGS)
 
 docs:  ## List the documents
 	@for file in README.md docs/*.md; do printf '%-26s %s\n' $$file "$$(sed -n '1s/^#* *//p' $$file)"; done

@@ -29,7 +29,7 @@ LAYERS = [
     "tcp",
     "sim wire",
     "lab",
-    "agent emu page py",
+    "agent drill emu page py",
 ]
 PYTHON_LAYERS = [
     "context models",
