@@ -31,7 +31,7 @@ pub struct Case {
     pub round_trip: Span,
     /// Number of segments that the peer acknowledges at once.
     pub ack_every: u32,
-    /// Window fields of the peer, each from the packet with this number on, scaled by [`SCALE`].
+    /// Window fields of the peer, each from the packet with this number on, in units of four bytes.
     pub windows: BTreeMap<u32, u16>,
     /// Writes of the host's application: the time after the start, and the number of bytes.
     pub writes: Vec<(Span, u64)>,
