@@ -1,8 +1,11 @@
 //! Packets of scripts, in packetdrill's notation.
 
 use catnip_net::Ecn;
+use catnip_tcp::MAX_WINDOW_SCALE;
 use catnip_wire::TcpFlags;
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// Packet that a script delivers or expects. Sequence numbers are relative: the SYN of either side has number 0, and the first byte of its
 /// data number 1.
@@ -39,6 +42,10 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
 }
 
+/// Largest sequence number of a script. Differences of numbers on the wire are unambiguous below half of their range.
+const MAX_SEQUENCE: u64 = 1 << 30;
+/// Largest number of data bytes in a packet; its headers fit beside it in an IP packet.
+const MAX_PAYLOAD: u32 = 65_000;
 /// Letters of control bits, in packetdrill's order. An ACK bit is a dot.
 const LETTERS: [(char, TcpFlags); 8] = [
     ('F', TcpFlags::FIN),
@@ -77,7 +84,7 @@ impl Packet {
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word} without a value"))?;
             match word {
-                "ack" => packet.ack = Some(number(value)?),
+                "ack" => packet.ack = Some(number_in(value, 0..=MAX_SEQUENCE)?),
                 "win" => packet.window = Some(number(value)?),
                 _ => return Err(format!("{word:?}, which is neither ack nor win")),
             }
@@ -118,8 +125,8 @@ impl Options {
         for option in text.split(',').map(str::trim).filter(|option| !["nop", "eol", ""].contains(option)) {
             let words: Vec<&str> = option.split_whitespace().collect();
             match words[..] {
-                ["mss", mss] => options.mss = Some(number(mss)?),
-                ["wscale", shift] => options.window_scale = Some(number(shift)?),
+                ["mss", mss] => options.mss = Some(number_in(mss, 88..=MAX_PAYLOAD as u16)?),
+                ["wscale", shift] => options.window_scale = Some(number_in(shift, 0..=MAX_WINDOW_SCALE)?),
                 ["sackOK"] => options.sack_permitted = true,
                 ["sack", ref blocks @ ..] => {
                     options.sack = blocks.iter().map(|block| range(block)).collect::<Result<_, _>>()?;
@@ -166,7 +173,7 @@ fn flags_of(word: &str) -> Result<TcpFlags, String> {
 fn sequence(word: &str) -> Result<(u64, u32), String> {
     let (numbers, len) = word.split_once('(').ok_or_else(|| format!("sequence numbers {word:?}"))?;
     let (start, end) = range(numbers)?;
-    let len: u32 = number(len.trim_end_matches(')'))?;
+    let len = number_in(len.trim_end_matches(')'), 0..=MAX_PAYLOAD)?;
     if start + u64::from(len) != end {
         return Err(format!("{word:?}, where the length is not the difference"));
     }
@@ -175,7 +182,7 @@ fn sequence(word: &str) -> Result<(u64, u32), String> {
 
 fn range(word: &str) -> Result<(u64, u64), String> {
     let (start, end) = word.split_once(':').ok_or_else(|| format!("the range {word:?}"))?;
-    let (start, end) = (number(start)?, number(end)?);
+    let (start, end) = (number_in(start, 0..=MAX_SEQUENCE)?, number_in(end, 0..=MAX_SEQUENCE)?);
     if start <= end {
         Ok((start, end))
     } else {
@@ -183,6 +190,17 @@ fn range(word: &str) -> Result<(u64, u64), String> {
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+fn number_in<T>(word: &str, range: RangeInclusive<T>) -> Result<T, String>
+where
+    T: FromStr + PartialOrd + fmt::Display,
+{
+    let (least, most) = (range.start(), range.end());
+    match number(word)? {
+        number if range.contains(&number) => Ok(number),
+        _ => Err(format!("the number {word}: expected {least} to {most}")),
+    }
+}
+
+fn number<T: FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("the number {word:?}"))
 }

@@ -83,6 +83,10 @@ pub enum Field {
     Ssthresh,
 }
 
+/// Largest number of bytes that a call writes, which a send buffer holds.
+pub const MAX_WRITE: u64 = 4 << 20;
+/// Largest tolerance, microseconds.
+const MAX_TOLERANCE_US: u64 = 60_000_000;
 /// Words for fields.
 const FIELDS: [(&str, Field); 2] = [("tcpi_snd_cwnd", Field::Cwnd), ("tcpi_snd_ssthresh", Field::Ssthresh)];
 
@@ -121,9 +125,10 @@ impl Options {
         match (key, value) {
             ("ecn", "0" | "1") => self.ecn = value == "1",
             ("tolerance_usecs", _) => {
-                let micros =
-                    value.parse().map_err(|_| format!("tolerance_usecs = {value:?}, which is no number"))?;
-                self.tolerance = Span::from_micros(micros);
+                let micros = value.parse().ok().filter(|micros| *micros <= MAX_TOLERANCE_US);
+                self.tolerance = Span::from_micros(micros.ok_or_else(|| {
+                    format!("tolerance_usecs = {value:?}: expected 0 to {MAX_TOLERANCE_US}")
+                })?);
             }
             ("profile", _) => self.profile = value.to_owned(),
             _ => return Err(format!("unknown option --{option}")),
@@ -185,7 +190,10 @@ impl Call {
             }
             ("setsockopt", [_, _, "TCP_NODELAY", ..]) => Ok(Self::NoDelay),
             ("write" | "send" | "sendto", [_, _, bytes, ..]) => {
-                bytes.parse().map(Self::Write).map_err(|_| format!("the number {bytes:?}"))
+                let written = bytes.parse().ok().filter(|written| *written <= MAX_WRITE);
+                written
+                    .map(Self::Write)
+                    .ok_or_else(|| format!("the number {bytes:?}: expected 0 to {MAX_WRITE}"))
             }
             _ => Err(format!("the unknown call {text:?}")),
         }

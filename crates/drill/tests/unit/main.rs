@@ -9,6 +9,7 @@ use catnip_drill::packet::Packet;
 use catnip_drill::record::{Record, first_difference};
 use catnip_drill::script::{Call, Event, Script};
 use catnip_drill::simulated;
+use proptest::prelude::*;
 use scripts::scripts;
 
 const OPENING: &str = "
@@ -74,6 +75,12 @@ fn mistakes_are_told_with_their_line() {
         ("+0 < Q 1:1(0)", "line 8: the flag 'Q'"),
         ("+0 < . 1:1(0)", "line 8: an ACK bit (.) without ack, or ack without an ACK bit"),
         ("+0 < S 0:0(0) <mss much>", "line 8: the number \"much\""),
+        ("+0 < S 0:0(0) <mss 9>", "line 8: the number 9: expected 88 to 65000"),
+        ("+0 < S 0:0(0) <mss 1000,nop,wscale 15>", "line 8: the number 15: expected 0 to 14"),
+        ("+0 < . 1:1(0) ack 5000000000", "line 8: the number 5000000000: expected 0 to 1073741824"),
+        ("+0 < . 1:90001(90000) ack 1", "line 8: the number 90000: expected 0 to 65000"),
+        ("+0 write(4, ..., 9000000) = 9000000", "line 8: the number \"9000000\": expected 0 to 4194304"),
+        ("--tolerance_usecs=1e3", "line 8: tolerance_usecs = \"1e3\": expected 0 to 60000000"),
         ("0 > F. 1:1(0) ack 1", "line 8: the time 0, which is before that of the line before"),
         ("+1e300 close(4) = 0", "line 8: the time \"+1e300\", which is out of range"),
         ("+0 fork(4) = 0", "line 8: the unknown call \"fork(4) = 0\""),
@@ -88,7 +95,7 @@ fn mistakes_are_told_with_their_line() {
 fn a_host_that_cannot_be_simulated_is_told() {
     let of = |text: &str| simulated::run(&Script::parse(text).expect("a script")).unwrap_err();
     assert_eq!(of("0 listen(3, 1) = 0"), "a script without a SYN from the peer");
-    assert_eq!(of("0 < S 0:0(0) win 9 <mss 9,sackOK>"), "a packet before listen or connect");
+    assert_eq!(of("0 < S 0:0(0) win 9 <mss 90,sackOK>"), "a packet before listen or connect");
     let without_sack = "0 listen(3, 1) = 0\n0 < S 0:0(0) win 9 <mss 1000>";
     assert_eq!(of(without_sack), "the profile linux-6 needs sackOK");
     assert!(of(&format!("--profile=tahoe\n{without_sack}")).contains("linux-6"));
@@ -159,4 +166,27 @@ fn simpler_cases_are_others_and_end() {
         }
     }
     panic!("a case can always be made simpler");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_damage_to_a_script_makes_more_than_an_error(
+        which in 0..80usize,
+        damages in prop::collection::vec((any::<prop::sample::Index>(), "[-0-9+.~:(){}<>%,a-zA-Z ]{0,9}", 0..9usize), 1..6),
+    ) {
+        let scripts = scripts();
+        let mut text: Vec<char> = scripts[which % scripts.len()].1.to_string().chars().collect();
+        for (at, with, instead_of) in damages {
+            let at = at.index(text.len());
+            text.splice(at..(at + instead_of).min(text.len()), with.chars());
+            text.push('\n');
+        }
+        if let Ok(script) = Script::parse(&text.into_iter().collect::<String>())
+            && let Ok(record) = simulated::run(&script)
+        {
+            let _ = first_difference(&script, &record);
+        }
+    }
 }
