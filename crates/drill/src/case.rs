@@ -9,7 +9,7 @@ use crate::script::{self, Call, Event, Field, Line, Script};
 use crate::simulated::Host;
 use catnip_base::{Rng, Span, Stream, Time};
 use catnip_net::Ecn;
-use catnip_wire::TcpFlags;
+use catnip_wire::{TIMESTAMPS_LEN, TcpFlags};
 use std::collections::BTreeMap;
 
 /// Connection over a path, as data.
@@ -39,11 +39,11 @@ pub struct Case {
     pub closes: bool,
     /// Data of the peer: the time at which a segment leaves, its first byte (from 0), and its length.
     pub data: Vec<(Span, u64, u32)>,
-    /// What happens to packets: of the host if true, of the peer if false, and the number of the packet from 0.
+    /// Fates of single packets: of the host if true, of the peer if false, and the number of the packet from 0.
     pub fates: BTreeMap<(bool, u32), Fate>,
 }
 
-/// What happens to a packet on the path.
+/// Fate of a packet on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is lost.
@@ -78,15 +78,14 @@ impl Case {
     pub fn random(seed: u64, number: u32) -> Self {
         let mut rng = Rng::new(seed, Stream::Workload(number));
         let ms = Span::from_millis;
-        let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u32) as usize];
         let round_trip = ms(pick(&mut rng, &[12, 24, 40, 60, 100, 150, 220]));
-        let mss = [1000, 1460][rng.below(2) as usize];
+        let mss = pick(&mut rng, &[1000, 1460]);
         let sends = rng.chance(0.8);
         let mut at = ms(0);
         let mut writes = Vec::new();
         for _ in 0..if sends { 1 + rng.below(4) } else { rng.below(2) } {
-            let gap = [ms(0), ms(1), round_trip, round_trip + round_trip + round_trip, ms(350), ms(900)];
-            at = at + gap[rng.below(6) as usize] + Span::from_micros(130);
+            let gaps = [ms(0), ms(1), round_trip, round_trip * 3, ms(350), ms(900)];
+            at += pick(&mut rng, &gaps) + Span::from_micros(130);
             let bytes = pick(&mut rng, &[1, 100, 700, 2000, 5000, 10_000, 20_000, 40_000]);
             writes.push((at, bytes));
         }
@@ -100,8 +99,8 @@ impl Case {
         let mut windows = BTreeMap::from([(0, u16::MAX)]);
         if rng.chance(0.15) {
             // Whole segments.
-            let segment = u64::from(mss) - if timestamps { 12 } else { 0 };
-            windows.insert(1, (pick(&mut rng, &[4, 10, 16, 25]) * segment / (1 << SCALE)) as u16);
+            let segment = u32::from(mss) - if timestamps { TIMESTAMPS_LEN } else { 0 };
+            windows.insert(1, ((pick(&mut rng, &[4, 10, 16, 25]) * segment) >> SCALE) as u16);
             if rng.chance(0.5) {
                 windows.insert(8 + rng.below(20), u16::MAX);
             }
@@ -123,7 +122,7 @@ impl Case {
         }
     }
 
-    /// Returns the script of the case, or what the simulated host cannot do.
+    /// Returns the script of the case. An error says what the simulated host cannot do.
     pub fn script(&self) -> Result<Script, String> {
         Run::new(self)?.go()
     }
@@ -147,16 +146,12 @@ impl Case {
             cases.push(Self { fates, ..self.clone() });
         }
         for at in 0..self.writes.len() {
-            let mut writes = self.writes.clone();
-            writes.remove(at);
-            cases.push(Self { writes, ..self.clone() });
+            cases.push(Self { writes: without(&self.writes, at), ..self.clone() });
         }
         if !self.data.is_empty() {
             cases.push(Self { data: Vec::new(), ..self.clone() });
             for at in 0..self.data.len() {
-                let mut data = self.data.clone();
-                data.remove(at);
-                cases.push(Self { data, ..self.clone() });
+                cases.push(Self { data: without(&self.data, at), ..self.clone() });
             }
         }
         cases.push(Self { closes: false, ..self.clone() });
@@ -176,13 +171,25 @@ impl Case {
     }
 }
 
+/// Returns all items but that at `at`.
+fn without<T: Clone>(items: &[T], at: usize) -> Vec<T> {
+    let mut items = items.to_vec();
+    items.remove(at);
+    items
+}
+
+/// Draws one of several values.
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len() as u32) as usize]
+}
+
 /// Draws data of the peer: segments with losses that are sent again, others that overtake, short ones, and pauses.
 fn peer_data(rng: &mut Rng, mss: u16, round_trip: Span) -> Vec<(Span, u64, u32)> {
     let ms = Span::from_millis;
     let (mut at, mut first) = (round_trip + ms(u64::from(rng.below(50))), 0);
     let mut data = Vec::new();
     for _ in 0..1 + rng.below(40) {
-        let len = if rng.chance(0.85) { u32::from(mss) - 12 } else { 1 + rng.below(600) };
+        let len = if rng.chance(0.85) { u32::from(mss) - TIMESTAMPS_LEN } else { 1 + rng.below(600) };
         // Its path is late, or it is sent again after a loss.
         let late = match rng.below(12) {
             0 => ms(u64::from(4 + rng.below(8))),
@@ -205,10 +212,9 @@ fn peer_data(rng: &mut Rng, mss: u16, round_trip: Span) -> Vec<(Span, u64, u32)>
     data
 }
 
-/// Draws what happens to packets.
+/// Draws fates of packets.
 fn fates(rng: &mut Rng, round_trip: Span, ecn: bool) -> BTreeMap<(bool, u32), Fate> {
     let mut fates = BTreeMap::new();
-    let part = |of: u32, by: u32| Span::from_nanos(round_trip.as_nanos() * u64::from(of) / u64::from(by));
     let [lost, late, twice] = [0.05, 0.05, 0.01]
         .map(|share| if rng.chance(0.5) { share * f64::from(1 + rng.below(3)) } else { 0.0 });
     let [acks_lost, acks_late] = [0.1, 0.05].map(|share| if rng.chance(0.3) { share } else { 0.0 });
@@ -220,7 +226,7 @@ fn fates(rng: &mut Rng, round_trip: Span, ecn: bool) -> BTreeMap<(bool, u32), Fa
                 continue;
             }
             let [lost, late] = if of_host { [lost, late] } else { [acks_lost, acks_late] };
-            let by = part(1 + rng.below(8), 4);
+            let by = round_trip * u64::from(1 + rng.below(8)) / 4;
             let fate = match () {
                 () if rng.chance(lost) => Fate::Lost,
                 () if rng.chance(late) => Fate::Late(by),
@@ -239,7 +245,7 @@ fn fates(rng: &mut Rng, round_trip: Span, ecn: bool) -> BTreeMap<(bool, u32), Fa
     fates
 }
 
-/// Event of a run, at a time and with a number that orders events at one time.
+/// Event of a run.
 #[derive(Clone, Debug, PartialEq)]
 enum What {
     Call(Call),
@@ -253,6 +259,7 @@ struct Run<'a> {
     case: &'a Case,
     host: Host,
     peer: Peer,
+    /// Events by their time, and in the order of their scheduling.
     events: BTreeMap<(Time, u32), What>,
     scheduled: u32,
     /// Packets so far of the peer and of the host.
@@ -289,7 +296,7 @@ impl<'a> Run<'a> {
             script: Script { options, lines: Vec::new() },
         };
         for call in [
-            Call::Nothing("socket(..., SOCK_STREAM, IPPROTO_TCP) = 3".into()),
+            Call::Socket,
             Call::Congestion(case.control.into()),
             Call::Nothing("bind(3, ..., ...) = 0".into()),
         ] {
@@ -341,7 +348,7 @@ impl<'a> Run<'a> {
         Ok(self.script)
     }
 
-    /// The application of the host begins when the connection is open.
+    /// Starts the applications of both ends, because the connection is open.
     fn on_open(&mut self, now: Time) -> Result<(), String> {
         if !self.case.is_active {
             self.step(now, Event::Call(Call::Accept))?;
@@ -398,7 +405,7 @@ impl<'a> Run<'a> {
         self.script.lines.push(Line { number, from, until, event });
     }
 
-    /// Takes what the host has sent to lines and to the path. What a timer caused may come later, by the wheel of the kernel's timers.
+    /// Takes what the host has sent to lines and to the path. The transmissions of a timer may come later, by the wheel of the kernel's timers.
     fn take(&mut self, now: Time, by_timer: bool) {
         let new = self.host.record().sent[self.sent..].to_vec();
         self.sent += new.len();
@@ -424,10 +431,9 @@ impl<'a> Run<'a> {
             // The window of a SYN is not scaled.
             packet.window = window.filter(|_| !packet.has(TcpFlags::SYN)).or(Some(u16::MAX));
         }
-        let half = Span::from_nanos(self.case.round_trip.as_nanos() / 2);
         // Packets arrive one after the other, so that no order depends on a tie.
         let free = &mut self.path_free[usize::from(of_host)];
-        let arrival = (now + half).max(*free);
+        let arrival = (now + self.case.round_trip / 2).max(*free);
         *free = arrival + if !of_host && packet.len > 0 { DATA_SERIALIZATION } else { SERIALIZATION };
         let what = |packet: Packet| if of_host { What::ToPeer(packet) } else { What::ToHost(packet) };
         match fate {

@@ -11,6 +11,8 @@ use catnip_linux::namespace::{bring_up_loopback, set_sysctl, tun_failure};
 use catnip_linux::netlink::Netlink;
 use catnip_linux::sys::{self, Readable};
 use catnip_linux::{socket_option, tun};
+use catnip_tcp::Timestamps;
+use catnip_wire::ip::TCP;
 use catnip_wire::{Addresses, Ip, Tcp, TcpFlags, TcpHeader, TcpOptions, TcpSackBlocks};
 use ipnet::{IpNet, Ipv4Net};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -59,10 +61,7 @@ impl Lane {
     /// Steps a socket by a script and returns what it did.
     pub fn run(&mut self, script: &Script) -> Result<Record, Failure> {
         self.scripts = self.scripts.wrapping_add(1);
-        let mss = script.lines.iter().find_map(|line| match &line.event {
-            Event::Receive(packet) if packet.has(TcpFlags::SYN) => packet.options.as_ref()?.mss,
-            _ => None,
-        });
+        let mss = script.peer_syn().and_then(|syn| syn.options.as_ref()?.mss);
         set_sysctl("net/ipv4/tcp_ecn", if script.options.ecn { "1" } else { "0" })
             .map_err(failed("tcp_ecn", "set it"))?;
         let (device, _) = sys::open_tun(DEVICE, false).map_err(|error| tun_failure(DEVICE, &error))?;
@@ -81,7 +80,7 @@ impl Lane {
             port: PORTS.start + self.scripts % (PORTS.end - PORTS.start),
             isn: None,
             stamp_offset: None,
-            expected_stamps: expected_stamps(script),
+            expected_stamps: script.expected().map(stamp_of).collect(),
             stamps: BTreeMap::new(),
             record: Record::default(),
         };
@@ -89,13 +88,9 @@ impl Lane {
     }
 }
 
-/// Returns the timestamps of the packets that a script expects.
-fn expected_stamps(script: &Script) -> Vec<Option<u32>> {
-    let sent = script.lines.iter().filter_map(|line| match &line.event {
-        Event::Send(packet) => Some(packet),
-        _ => None,
-    });
-    sent.map(|packet| packet.options.as_ref()?.timestamps.map(|(value, _)| value)).collect()
+/// Returns the timestamp of a packet.
+fn stamp_of(packet: &Packet) -> Option<u32> {
+    packet.options.as_ref()?.timestamps.map(|(value, _)| value)
 }
 
 struct Connection {
@@ -117,7 +112,7 @@ struct Connection {
 
 impl Connection {
     fn run(mut self, script: &Script) -> io::Result<Record> {
-        for line in script.lines.iter().filter(|line| !matches!(line.event, Event::Send(_))) {
+        for line in script.steps() {
             self.wait(line.from)?;
             match &line.event {
                 Event::Call(call) => {
@@ -172,20 +167,14 @@ impl Connection {
 
     fn call(&mut self, call: &Call) -> io::Result<()> {
         let address = SocketAddrV4::new(LOCAL, self.port);
-        let socket =
-            || rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None);
         match call {
-            Call::Nothing(text) => {
-                if text.starts_with("socket") {
-                    let made = socket()?;
-                    socket_option::set(
-                        made.as_fd(),
-                        libc::SOL_SOCKET,
-                        libc::SO_SNDBUFFORCE,
-                        &SEND_BUFFER.to_ne_bytes(),
-                    )?;
-                    self.listener = Some(made);
-                }
+            Call::Nothing(_) => {}
+            Call::Socket => {
+                let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+                let made = rustix::net::socket_with(family, kind, SocketFlags::NONBLOCK, None)?;
+                let size = SEND_BUFFER.to_ne_bytes();
+                socket_option::set(made.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &size)?;
+                self.listener = Some(made);
             }
             Call::Listen => {
                 rustix::net::bind(self.listener()?, &address)?;
@@ -293,12 +282,12 @@ impl Connection {
     /// Translates a packet of the kernel; `None` if it belongs to another connection.
     fn packet(&mut self, at: Time, bytes: &[u8]) -> Option<Packet> {
         let ip = Ip::parse(bytes).ok()?;
-        let tcp = Tcp::parse(ip.transport(6).ok()?).ok()?;
+        let tcp = Tcp::parse(ip.transport(TCP).ok()?).ok()?;
         if tcp.source_port() != self.port {
             return None;
         }
         let (flags, options) = (tcp.flags(), tcp.options().ok()?);
-        let stamp = (at.since(Time::ZERO).as_nanos() / 1_000_000) as u32 + 1;
+        let stamp = Timestamps::tsval_at(at);
         let isn = *self.isn.get_or_insert(tcp.sequence());
         if let Some((value, _)) = options.timestamps
             && let Some(Some(expected)) = self.expected_stamps.get(self.record.sent.len())

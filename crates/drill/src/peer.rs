@@ -4,10 +4,11 @@
 use crate::packet::{Options, Packet};
 use catnip_base::{Span, Time};
 use catnip_net::Ecn;
+use catnip_tcp::{SackBlocks, Timestamps};
 use catnip_wire::TcpFlags;
 use std::collections::VecDeque;
 
-/// What a peer is like.
+/// Properties of a peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Habits {
     /// Whether the host opens the connection.
@@ -45,8 +46,6 @@ pub(crate) struct Peer {
 
 /// Longest delay of an ACK.
 const DELAY: Span = Span::from_millis(40);
-/// Largest number of SACK blocks beside timestamps.
-const BLOCKS: usize = 3;
 
 impl Peer {
     /// Creates a peer that sends data: the time after the opening, the first byte (from 0) and the length of each segment.
@@ -173,9 +172,13 @@ impl Peer {
         }
         self.waiting = 0;
         self.ack_due = None;
-        let blocks =
-            self.duplicate.take().into_iter().chain(self.ranges.iter().copied()).take(BLOCKS).collect();
-        let stamp = (now.since(Time::ZERO).as_nanos() / 1_000_000) as u32 + 1;
+        let blocks = self
+            .duplicate
+            .take()
+            .into_iter()
+            .chain(self.ranges.iter().copied())
+            .take(SackBlocks::MAX)
+            .collect();
         Some(Packet {
             ecn: data.filter(|_| self.habits.ecn).map(|_| Ecn::ECT_0),
             flags: TcpFlags::ACK | if self.echoes { TcpFlags::ECE } else { TcpFlags::default() },
@@ -185,7 +188,7 @@ impl Peer {
             window: None,
             options: Some(Options {
                 sack: blocks,
-                timestamps: self.habits.timestamps.then_some((stamp, self.ts_recent)),
+                timestamps: self.habits.timestamps.then(|| (Timestamps::tsval_at(now), self.ts_recent)),
                 ..Options::default()
             }),
         })

@@ -1,12 +1,13 @@
-//! What a connection did when it was stepped by a script, and its comparison with the script.
+//! Record of a connection that was stepped by a script, and its comparison with the script.
 
 use crate::packet::Packet;
-use crate::script::{Event, Script};
-use catnip_base::Time;
+use crate::script::{Event, Line, Script};
+use catnip_base::{Span, Time};
+use catnip_tcp::SackBlocks;
 use catnip_wire::TcpFlags;
 use std::fmt;
 
-/// What a connection did.
+/// Packets, values and failure of a connection that was stepped by a script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// Packets that it sent, in order.
@@ -37,7 +38,7 @@ impl fmt::Display for Difference {
 
 /// Returns the first difference between a script and what a connection did.
 pub fn first_difference(script: &Script, record: &Record) -> Option<Difference> {
-    let mut sent = record.sent.iter().peekable();
+    let mut sent = record.sent.iter();
     let mut values = record.values.iter();
     for line in &script.lines {
         let differs = |text: String| Some(Difference { line: Some(line.number), text });
@@ -50,34 +51,8 @@ pub fn first_difference(script: &Script, record: &Record) -> Option<Difference> 
                 }
             }
             Event::Send(expected) => {
-                let mut rest = expected.clone();
-                loop {
-                    let Some((at, packet)) = sent.next() else {
-                        return differs(format!("{rest}: nothing is sent"));
-                    };
-                    // A line may stand for several segments, as for the large ones that a kernel hands to a device.
-                    let is_part = packet.len < rest.len && packet.len > 0;
-                    let part = if is_part {
-                        Packet { len: packet.len, flags: without(rest.flags, TcpFlags::FIN), ..rest.clone() }
-                    } else {
-                        rest.clone()
-                    };
-                    if !agree(&part, packet) {
-                        return differs(format!("{rest}: sent is {packet} at {}", secs(*at)));
-                    }
-                    let (from, until) = (line.from, line.until + script.options.tolerance);
-                    if *at + script.options.tolerance < from || *at > until {
-                        return differs(format!(
-                            "{rest} at {}: it is sent at {}",
-                            secs(line.from),
-                            secs(*at)
-                        ));
-                    }
-                    if !is_part {
-                        break;
-                    }
-                    rest.seq += u64::from(packet.len);
-                    rest.len -= packet.len;
+                if let Err(text) = take(line, expected, script.options.tolerance, &mut sent) {
+                    return differs(text);
                 }
             }
             Event::Call(_) | Event::Receive(_) => {}
@@ -90,11 +65,40 @@ pub fn first_difference(script: &Script, record: &Record) -> Option<Difference> 
     rest.map(|(at, packet)| Difference { line: None, text: format!("sent is {packet} at {}", secs(*at)) })
 }
 
+/// Takes what was sent for a line, which may stand for several segments, as for the large ones that a kernel hands to a device. An error
+/// says what differs.
+fn take<'a>(
+    line: &Line,
+    expected: &Packet,
+    tolerance: Span,
+    sent: &mut impl Iterator<Item = &'a (Time, Packet)>,
+) -> Result<(), String> {
+    let mut rest = expected.clone();
+    loop {
+        let (at, packet) = sent.next().ok_or_else(|| format!("{rest}: nothing is sent"))?;
+        let is_part = (1..rest.len).contains(&packet.len);
+        let mut part = rest.clone();
+        if is_part {
+            (part.len, part.flags) = (packet.len, without(rest.flags, TcpFlags::FIN));
+        }
+        if !agree(&part, packet) {
+            return Err(format!("{rest}: sent is {packet} at {}", secs(*at)));
+        }
+        if *at + tolerance < line.from || *at > line.until + tolerance {
+            return Err(format!("{rest} at {}: it is sent at {}", secs(line.from), secs(*at)));
+        }
+        if !is_part {
+            return Ok(());
+        }
+        rest.seq += u64::from(packet.len);
+        rest.len -= packet.len;
+    }
+}
+
 /// Returns true if a packet is the expected one. PSH does not matter, nor does the echo of a timestamp by a millisecond or two, because
 /// clocks of milliseconds have their own phase.
 fn agree(expected: &Packet, packet: &Packet) -> bool {
     const TICKS: u32 = 2;
-    const BLOCKS: usize = 3;
     let plain =
         |packet: &Packet| (without(packet.flags, TcpFlags::PSH).0, packet.seq, packet.len, packet.ack);
     let options = expected.options.as_ref().is_none_or(|expected| {
@@ -103,7 +107,7 @@ fn agree(expected: &Packet, packet: &Packet) -> bool {
             .timestamps
             .is_none_or(|(_, echo)| found.timestamps.is_some_and(|(_, found)| found.abs_diff(echo) <= TICKS));
         // A simulated segment has three blocks; a fourth one fits without timestamps.
-        expected.sack.iter().eq(found.sack.iter().take(BLOCKS)) && (echo || expected.mss.is_some())
+        expected.sack.iter().eq(found.sack.iter().take(SackBlocks::MAX)) && (echo || expected.mss.is_some())
     });
     plain(expected) == plain(packet)
         && options

@@ -5,6 +5,7 @@
 
 use crate::packet::Packet;
 use catnip_base::{Span, Time};
+use catnip_wire::TcpFlags;
 use std::fmt;
 
 /// Script of one connection.
@@ -36,7 +37,7 @@ pub struct Line {
     pub from: Time,
     /// Latest time of the event; that of `from` except for a range.
     pub until: Time,
-    /// What happens.
+    /// Event of the line.
     pub event: Event,
 }
 
@@ -56,7 +57,9 @@ pub enum Event {
 /// System call, or a part of those that open a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// Any call that has no effect here: socket, bind, SO_REUSEADDR.
+    /// Creates the socket.
+    Socket,
+    /// Call without effect, because `listen` and `connect` stand for it: bind, SO_REUSEADDR.
     Nothing(String),
     /// Waits for a connection.
     Listen,
@@ -111,6 +114,27 @@ impl Script {
             }
         }
         Ok(script)
+    }
+
+    /// Returns the first SYN or SYN-ACK of the peer; `None` without one.
+    pub fn peer_syn(&self) -> Option<&Packet> {
+        self.lines.iter().find_map(|line| match &line.event {
+            Event::Receive(packet) if packet.has(TcpFlags::SYN) => Some(packet),
+            _ => None,
+        })
+    }
+
+    /// Returns the packets that are expected, in order.
+    pub fn expected(&self) -> impl Iterator<Item = &Packet> {
+        self.lines.iter().filter_map(|line| match &line.event {
+            Event::Send(packet) => Some(packet),
+            _ => None,
+        })
+    }
+
+    /// Returns the lines by which a host is stepped: all but the packets that are expected.
+    pub fn steps(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| !matches!(line.event, Event::Send(_)))
     }
 
     /// Returns the time at which the script ends: that of its last line, and the tolerance.
@@ -179,7 +203,8 @@ impl Call {
         let arguments: Vec<&str> =
             rest.rsplit_once(')').map_or("", |(inner, _)| inner).split(',').map(str::trim).collect();
         match (name, &arguments[..]) {
-            ("socket" | "bind", _) => Ok(Self::Nothing(text.to_owned())),
+            ("socket", _) => Ok(Self::Socket),
+            ("bind", _) => Ok(Self::Nothing(text.to_owned())),
             ("setsockopt", [_, _, "SO_REUSEADDR", ..]) => Ok(Self::Nothing(text.to_owned())),
             ("listen", _) => Ok(Self::Listen),
             ("accept", _) => Ok(Self::Accept),
@@ -242,6 +267,7 @@ impl fmt::Display for Event {
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Socket => write!(f, "socket(..., SOCK_STREAM, IPPROTO_TCP) = 3"),
             Self::Nothing(text) => write!(f, "{text}"),
             Self::Listen => write!(f, "listen(3, 1) = 0"),
             Self::Accept => write!(f, "accept(3, ..., ...) = 4"),

@@ -13,12 +13,9 @@ use catnip_wire::{Announcement, TIMESTAMPS_LEN, TcpFlags};
 
 /// Steps a simulated host by a script. An error says what the host does not know.
 pub fn run(script: &Script) -> Result<Record, String> {
-    let syn = script.lines.iter().find_map(|line| match &line.event {
-        Event::Receive(packet) if packet.has(TcpFlags::SYN) => Some(packet),
-        _ => None,
-    });
-    let mut host = Host::new(&script.options, syn.ok_or("a script without a SYN from the peer")?)?;
-    for line in script.lines.iter().filter(|line| !matches!(line.event, Event::Send(_))) {
+    let syn = script.peer_syn().ok_or("a script without a SYN from the peer")?;
+    let mut host = Host::new(&script.options, syn)?;
+    for line in script.steps() {
         host.advance(line.from);
         host.step(line.from, &line.event)?;
     }
@@ -108,7 +105,7 @@ impl Host {
     fn call(&mut self, now: Time, call: &Call) -> Result<(), String> {
         let config = &mut self.config;
         match call {
-            Call::Nothing(_) | Call::Accept => {}
+            Call::Socket | Call::Nothing(_) | Call::Accept => {}
             Call::Listen => self.endpoint = Some(Endpoint::new(now, Role::Passive, config, Span::ZERO)),
             Call::Connect => self.endpoint = Some(Endpoint::new(now, Role::Active, config, Span::ZERO)),
             Call::NoDelay => config.nagle = false,
