@@ -86,6 +86,37 @@ fn an_old_round_trip_is_measured_anew_with_four_segments_for_a_fifth_of_a_second
 }
 
 #[test]
+fn the_least_round_trip_is_kept_for_ten_seconds_and_is_measured_anew_in_the_next_round() {
+    let mut path = settled(50);
+    let measured = path.now;
+    while path.control.mode != Mode::ProbeRtt {
+        assert_eq!(path.control.min_rtt, Some(RTT), "at {}", path.now);
+        path.round(50, |ack| ack.rtt = Some(RTT * 2));
+    }
+    // tcp_bbr.c, "min_rtt = windowed_min(rtt, 10 seconds)". bbr_update_min_rtt: the filter has expired if it is "after" min_rtt_stamp plus
+    // bbr_min_rtt_win_sec, which is 10.
+    let age = path.now.since(measured);
+    assert!(age > Span::from_secs(10) && age <= Span::from_secs(10) + RTT * 2, "{age}");
+}
+
+#[test]
+fn what_the_application_limits_raises_the_bandwidth_but_never_lowers_it() {
+    let mut path = settled(50);
+    let kept = path.control.bw.get();
+    // bbr_update_bw: "if (!rs->is_app_limited || bw >= bbr_max_bw(sk))". The filter spans ten rounds, so that rounds that counted would
+    // leave nothing of the earlier rate.
+    for _ in 0..20 {
+        path.round(20, |ack| ack.rate.as_mut().unwrap().is_app_limited = true);
+        assert_eq!(path.control.bw.get(), kept);
+    }
+    path.round(60, |ack| ack.rate.as_mut().unwrap().is_app_limited = true);
+    assert_eq!(path.control.bw.get(), bandwidth(60, RTT), "more arrived than was known to be possible");
+    // The same rounds lower the estimate if the path limits them.
+    (0..11).for_each(|_| path.round(20, |_| ()));
+    assert_eq!(path.control.bw.get(), bandwidth(20, RTT));
+}
+
+#[test]
 fn a_loss_keeps_the_window_to_what_is_out_for_a_round_and_its_end_gives_it_back() {
     let mut path = settled(50);
     (0..4).for_each(|_| path.round(50, |_| ()));
