@@ -143,6 +143,67 @@ fn losses_outside_of_a_probe_lower_the_short_term_bounds_by_three_tenths_at_most
     assert_eq!((path.control.bw_shortterm, path.control.inflight_shortterm), (None, None));
 }
 
+/// Returns a path that cruises at 100 segments per round trip, and then loses a segment in a round in which `arriving` segments arrive.
+/// The next ACK ends the round of the loss.
+fn lost_while(arriving: u32) -> Path<Bbr3> {
+    let mut path = settled(100);
+    goes_to(&mut path, State::Cruise, 100);
+    path.round(arriving, |_| ());
+    path.round(arriving, loses(1));
+    path
+}
+
+#[test]
+fn a_short_term_bound_is_seven_tenths_of_the_last_one_where_less_was_delivered() {
+    // BBRLossLowerBounds: "BBR.bw_shortterm = max(BBR.bw_latest, BBRBeta * BBR.bw_shortterm)", and the same of inflight. BBRInitLowerBounds
+    // begins with BBR.max_bw and cwnd. 60 of 100 segments are less than 70.
+    let mut path = lost_while(60);
+    path.control.set_cwnd(200 * u64::from(SEGMENT), None);
+    path.round(60, |_| ());
+    close(path.control.bw_shortterm.unwrap() as f64, 0.7 * bandwidth(100, RTT) as f64);
+    assert_eq!(path.control.inflight_shortterm, Some(200 * BETA as u32 / UNIT as u32));
+    // Another round with a loss takes three tenths of what is left: 49 of 100, where 40 are delivered.
+    path.round(40, |_| ());
+    path.round(40, loses(1));
+    path.round(40, |_| ());
+    close(path.control.bw_shortterm.unwrap() as f64, 0.49 * bandwidth(100, RTT) as f64);
+}
+
+#[test]
+fn a_short_term_bound_is_what_was_delivered_where_that_is_more_than_seven_tenths() {
+    let mut path = lost_while(90);
+    path.control.set_cwnd(100 * u64::from(SEGMENT), None);
+    path.round(90, |_| ());
+    assert_eq!(path.control.bw_shortterm, Some(bandwidth(90, RTT)));
+    assert_eq!(path.control.inflight_shortterm, Some(90));
+}
+
+#[test]
+fn the_long_term_bound_grows_by_one_segment_in_a_probe_s_first_round_and_by_twice_as_many_in_each_next() {
+    let mut path = settled(100);
+    goes_to(&mut path, State::Up, 100);
+    path.round(100, loses(3));
+    // The loss has set the bound to 98 segments. The next probe fills it.
+    goes_to(&mut path, State::Cruise, 80);
+    // A shorter round trip postpones ProbeRTT by five seconds.
+    path.round(80, |ack| ack.rtt = Some(Span::from_micros(99_999)));
+    goes_to(&mut path, State::Up, 80);
+    let mut bound = path.control.inflight_longterm.unwrap();
+    assert_eq!((bound, path.segments()), (98, 98));
+    for growth in [1, 2, 4] {
+        // BBRRaiseInflightLongtermSlope: "growth_this_round = 1 MSS << BBR.bw_probe_up_rounds", "BBR.probe_up_cnt = max(cwnd /
+        // growth_this_round, 1)": while cwnd segments are acknowledged, the bound grows by 1, 2, 4, ... segments.
+        let window = path.control.cwnd;
+        path.round(window, |ack| {
+            ack.prior_in_flight = window;
+            ack.rate.as_mut().unwrap().tx_in_flight = bound;
+        });
+        assert_eq!(path.control.state, State::Up);
+        assert_eq!(path.control.inflight_longterm, Some(bound + growth), "after a round of {window}");
+        bound += growth;
+    }
+}
+
 #[test]
 fn a_loss_that_was_none_gives_the_bounds_back() {
     let mut path = settled(100);
