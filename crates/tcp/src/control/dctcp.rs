@@ -175,6 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn acks_count_for_the_estimate_while_the_window_is_reduced_too() {
+        let mut control = dctcp(100, "dctcp");
+        control.on_ack(&ack(1, 11, false));
+        // RFC 8257, section 3.3 counts on "each acceptable ACK", whatever cwnd does: "DCTCP.BytesAcked += SND.UNA advance". Six of the
+        // eleven segments, four of them marked, are acknowledged during the reduction of the window, and none of them raises cwnd.
+        let cwnd = control.control().cwnd;
+        (2..=7).for_each(|snd_una| control.on_ack_while_reduced(&ack(snd_una, 30, snd_una <= 5)));
+        assert_eq!(control.control().cwnd, cwnd);
+        (8..=12).for_each(|snd_una| control.on_ack(&ack(snd_una, 40, false)));
+        let expected = 15.0 / 16.0 * 15.0 / 16.0 + 4.0 / 11.0 / 16.0;
+        assert!((control.alpha() - expected).abs() < 1e-12, "{} {expected}", control.alpha());
+        // The end of an observation window counts during the reduction, too.
+        (13..=41).for_each(|snd_una| control.on_ack_while_reduced(&ack(snd_una, 60, true)));
+        let all_marked = 15.0 / 16.0 * expected + 1.0 / 16.0;
+        assert!((control.alpha() - all_marked).abs() < 1e-12, "{} {all_marked}", control.alpha());
+    }
+
+    #[test]
     fn a_mark_takes_half_of_the_estimate_and_a_loss_half_of_the_window() {
         let mut control = dctcp(100, "dctcp:gain=100%");
         control.on_ack(&ack(1, 11, false));
