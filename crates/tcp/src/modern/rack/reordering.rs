@@ -135,3 +135,110 @@ impl Rack {
         self.rtt + reo_wnd
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN_RTT: Span = Span::from_millis(100);
+
+    /// Returns the reordering window of an open connection with an SRTT of `srtt_ms`, ms.
+    fn window_ms(rack: &Rack, srtt_ms: u64) -> u64 {
+        rack.reo_wnd(0, false, MIN_RTT, Span::from_millis(srtt_ms)).in_units_of(Span::from_millis(1))
+    }
+
+    /// Reports a duplicate with an ACK of all data before `snd_una`, when all data before `snd_nxt` is sent.
+    fn duplicate(rack: &mut Rack, snd_una: u64, snd_nxt: u64) {
+        rack.on_dsack();
+        rack.update_reo_wnd(snd_una, snd_nxt);
+    }
+
+    /// Returns the state after reordering and a duplicate, with an SRTT that does not bound the window.
+    fn widened() -> Rack {
+        let mut rack = Rack::default();
+        rack.on_reordering(4);
+        duplicate(&mut rack, 10, 20);
+        assert_eq!(window_ms(&rack, 1000), 50);
+        rack
+    }
+
+    /// Ends a recovery, and handles the next ACK.
+    fn recovers(rack: &mut Rack, is_spurious: bool) {
+        rack.on_recovered(is_spurious);
+        rack.update_reo_wnd(100, 200);
+    }
+
+    #[test]
+    fn a_wider_window_persists_for_sixteen_recoveries_without_a_duplicate() {
+        // RFC 8985, section 6.2, step 4: "RACK.reo_wnd_persist = 16", and at the end of each recovery "RACK.reo_wnd_persist -= 1; If
+        // RACK.reo_wnd_persist <= 0: RACK.reo_wnd_mult = 1".
+        let mut rack = widened();
+        for recovery in 1..=15 {
+            recovers(&mut rack, false);
+            assert_eq!(window_ms(&rack, 1000), 50, "after {recovery} recoveries");
+        }
+        recovers(&mut rack, false);
+        assert_eq!(window_ms(&rack, 1000), 25);
+    }
+
+    #[test]
+    fn a_recovery_without_need_prolongs_a_wider_window_by_one_but_not_beyond_sixteen() {
+        // tcp_try_undo_dsack: "tp->rack.reo_wnd_persist = min(TCP_RACK_RECOVERY_THRESH, tp->rack.reo_wnd_persist + 1)".
+        let mut rack = widened();
+        (0..15).for_each(|_| recovers(&mut rack, false));
+        recovers(&mut rack, true);
+        recovers(&mut rack, false);
+        assert_eq!(window_ms(&rack, 1000), 50, "one of two is left");
+        recovers(&mut rack, false);
+        assert_eq!(window_ms(&rack, 1000), 25);
+        let mut rack = widened();
+        (0..5).for_each(|_| recovers(&mut rack, true));
+        (0..16).for_each(|_| recovers(&mut rack, false));
+        assert_eq!(window_ms(&rack, 1000), 25);
+    }
+
+    #[test]
+    fn duplicates_widen_the_window_only_where_reordering_was_seen() {
+        // tcp_dsack_seen sets dsack_seen only "if (tp->reord_seen ...)": without reordering, a duplicate tells of a lost ACK.
+        let mut rack = Rack::default();
+        duplicate(&mut rack, 10, 20);
+        assert_eq!(window_ms(&rack, 1000), 25);
+        rack.on_reordering(4);
+        rack.update_reo_wnd(20, 30);
+        assert_eq!(window_ms(&rack, 1000), 25, "the earlier duplicate does not count later");
+        duplicate(&mut rack, 30, 40);
+        assert_eq!(window_ms(&rack, 1000), 50);
+    }
+
+    #[test]
+    fn duplicates_widen_the_window_by_a_quarter_once_per_round_trip_up_to_srtt() {
+        // RFC 8985, section 6.2, step 4: the window grows if "RACK.dsack_round is None", which it is once "SND.UNA >= RACK.dsack_round".
+        let mut rack = widened();
+        (10..20).for_each(|snd_una| duplicate(&mut rack, snd_una, 30));
+        assert_eq!(
+            window_ms(&rack, 1000),
+            50,
+            "not all data that was sent when the window grew is acknowledged"
+        );
+        duplicate(&mut rack, 20, 30);
+        assert_eq!(window_ms(&rack, 1000), 75);
+        // "Return min(RACK.reo_wnd_mult * RACK.min_RTT / 4, SRTT)".
+        (3..20).for_each(|round| duplicate(&mut rack, 10 * round, 10 * (round + 1)));
+        assert_eq!([window_ms(&rack, 1000), window_ms(&rack, 110)], [500, 110]);
+    }
+
+    #[test]
+    fn without_reordering_there_is_no_window_in_a_recovery_or_from_three_reports_on() {
+        // RFC 8985, section 6.2, step 4: "If RACK.reordering_seen is FALSE: If in Fast Recovery or RTO recovery: Return 0; If
+        // RACK.segs_sacked >= DupThresh: Return 0".
+        let mut rack = Rack::default();
+        let windows = |rack: &Rack| {
+            [(2, false), (3, false), (0, true)]
+                .map(|(sacked_out, in_recovery)| rack.reo_wnd(sacked_out, in_recovery, MIN_RTT, MIN_RTT))
+        };
+        let quarter = Span::from_millis(25);
+        assert_eq!(windows(&rack), [quarter, Span::ZERO, Span::ZERO]);
+        rack.on_reordering(0);
+        assert_eq!(windows(&rack), [quarter; 3]);
+    }
+}

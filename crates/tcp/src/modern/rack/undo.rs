@@ -69,3 +69,70 @@ impl Undo {
         self.all_dsacked() || self.is_packet_delayed(tsecr)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ms;
+
+    /// Returns the state of a reduction at byte 1000 after retransmissions at the given times.
+    fn reduced(retrans_out: u32, retransmitted_at_ms: &[u64]) -> Undo {
+        let mut undo = Undo::default();
+        undo.init(1000, retrans_out);
+        retransmitted_at_ms.iter().for_each(|&at| undo.on_retransmit(ms(at)));
+        undo
+    }
+
+    fn echoes(undo: &Undo, at: u64) -> bool {
+        undo.is_packet_delayed(Timestamps::tsval_at(ms(at)))
+    }
+
+    #[test]
+    fn an_echo_proves_an_original_only_if_it_is_smaller_than_the_first_retransmission_s_timestamp() {
+        // RFC 3522, section 3.2, step 2: RetransmitTS is the timestamp of "the retransmit sent when loss recovery is initiated". Step 4:
+        // "is smaller than the value of RetransmitTS".
+        let undo = reduced(0, &[100, 150]);
+        assert_eq!([99, 100, 101, 149].map(|at| echoes(&undo, at)), [true, false, false, false]);
+        assert!(!undo.is_packet_delayed(0), "there is no timestamp");
+        assert!(!echoes(&reduced(0, &[]), 0), "nothing was retransmitted");
+        let mut undo = undo;
+        undo.clear_retrans_stamp();
+        undo.on_retransmit(ms(300));
+        assert!(echoes(&undo, 299), "no earlier retransmission is in flight any more");
+        undo.clear();
+        assert!(!echoes(&undo, 0), "the reduction is final");
+    }
+
+    #[test]
+    fn a_reduction_was_spurious_once_as_many_duplicates_as_retransmissions_of_it_are_reported() {
+        // tcp_check_dsack: a DSACK counts if its end is "after" undo_marker; undo_retrans counts the retransmissions since then.
+        let mut undo = reduced(0, &[100, 150]);
+        let reports = |undo: &mut Undo, end: u64, segments: u32| {
+            undo.on_dsack(end, segments);
+            undo.all_dsacked()
+        };
+        assert!(!undo.all_dsacked());
+        assert!(
+            !reports(&mut undo, 500, 1) && !reports(&mut undo, 1000, 2),
+            "data from before the reduction"
+        );
+        assert!(!reports(&mut undo, 2000, 1), "one of two");
+        assert!(reports(&mut undo, 3000, 1));
+        undo.on_retransmit(ms(200));
+        assert!(!undo.all_dsacked());
+        undo.clear();
+        assert!(!reports(&mut undo, 3000, 1), "the reduction is final");
+    }
+
+    #[test]
+    fn retransmissions_that_were_out_when_the_window_was_reduced_count_too() {
+        // tcp_init_undo: "Retransmission still in flight may cause DSACKs later": undo_retrans is retrans_out, if that is not zero.
+        let mut undo = reduced(2, &[100]);
+        undo.on_dsack(2000, 1);
+        undo.on_dsack(3000, 1);
+        assert!(!undo.all_dsacked(), "two of three");
+        undo.on_dsack(4000, 1);
+        assert!(undo.all_dsacked());
+        assert!(!reduced(0, &[]).all_dsacked(), "without retransmissions there are no duplicates of them");
+    }
+}

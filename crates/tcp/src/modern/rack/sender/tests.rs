@@ -188,6 +188,58 @@ fn timestamps_undo_a_cut_at_once() {
 }
 
 #[test]
+fn an_echo_from_the_tick_of_the_retransmission_or_later_undoes_nothing() {
+    // RFC 3522, section 3.2, step 4: "smaller than the value of RetransmitTS".
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).ssthresh(5.0);
+    tcp.echoes(100).at(200).ack(4);
+    assert!(tcp.sender().in_recovery());
+    // Step 2: RetransmitTS is that of "the retransmit sent when loss recovery is initiated". 5 is retransmitted later.
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).at(150).sack(0, &[6..=10, 2..=4]);
+    assert_eq!(tcp.take().first(), Some(&5));
+    tcp.echoes(120).at(220).ack(4).ssthresh(5.0);
+    assert!(tcp.sender().in_recovery());
+}
+
+/// Returns a scene in which only the last three of ten segments have arrived, and as many retransmissions are on their way.
+fn three_of_ten_arrived() -> Scene {
+    let mut tcp = Scene::new(linux(), 100);
+    // RFC 6937, section 3.1: nothing is in flight, which is less than ssthresh. Three segments were delivered, so that three may leave.
+    tcp.sends(&TEN).at(100).sack(0, &[8..=10]).sends(&[1, 2, 3]).ssthresh(5.0).at(200);
+    tcp
+}
+
+#[test]
+fn an_ack_that_finds_another_loss_lets_no_more_leave_than_has_arrived() {
+    // RFC 9937: SafeACK is true if an ACK "advances SND.UNA" and indicates no further loss. Only then "limit" grows by a segment. Both ACKs
+    // deliver two segments. The second one shows that the retransmission of 2 was lost.
+    three_of_ten_arrived().sack(2, &[8..=10]).sends(&[4, 5, 6]);
+    three_of_ten_arrived().sack(1, &[3..=3, 8..=10]).sends(&[2, 4]);
+}
+
+#[test]
+fn no_second_probe_leaves_while_one_is_out() {
+    let mut tcp = Scene::new(linux(), 10);
+    tcp.sends(&TEN).at(100).ack(8).at(308).wakes().sends(&[10]);
+    // RFC 8985, section 7.3: "there is no other previous loss probe still in flight". 9 was only late. SRTT is now 7/8 * 100 + 320 / 8 =
+    // 127.5 ms, and the peer may delay the ACK of the single segment by 200 ms.
+    tcp.at(320).ack(9).timer(320 + 255 + 200);
+    tcp.at(775).wakes().sends(&[]);
+    assert_eq!(tcp.sender().stats().probes, 1);
+}
+
+#[test]
+fn a_duplicate_of_the_probe_says_nothing_of_reordering() {
+    let mut tcp = Scene::new(linux(), 10);
+    // 1 arrives late, which is reordering. The probe of 10 is a duplicate.
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).at(101).ack(9).until_sent().sends(&[10]);
+    tcp.ack(10).sack(10, &[10..=10]).at(600).writes(3 * SEGMENT).sends(&[11, 12, 13]);
+    // tcp_dsack_seen: dsack_seen is not set for FLAG_DSACK_TLP, so that the window still is a quarter of 100 ms.
+    tcp.at(700).sack(10, &[12..=13]).sends(&[]).timer(600 + 100 + 25 + 8);
+}
+
+#[test]
 fn a_probe_round_trip_is_none_of_a_segment_that_was_sent_twice() {
     let mut tcp = Scene::new(linux(), 10);
     tcp.sends(&TEN).at(100).ack(8).at(308).wakes().sends(&[10]);
