@@ -88,3 +88,62 @@ impl Bucket {
 fn cost(len: u32) -> u64 {
     (len as u64).saturating_mul(BYTE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nanoseconds in a millisecond.
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn tokens_of_a_part_of_a_byte_are_kept_from_packet_to_packet() {
+        // 8 kbit/s are a byte per millisecond, and thus a third of a byte in each step. Packets without a byte take no tokens.
+        let mut bucket = Bucket::new(8_000, 100);
+        assert!(bucket.admits(0, 100));
+        for step in 1..=30 {
+            assert!(bucket.admits(step * MS / 3, 0));
+            assert_eq!(bucket.conforms(step * MS / 3, step as u32 / 3 + 1), false, "step {step}");
+        }
+        assert!(bucket.admits(10 * MS, 10) && !bucket.conforms(10 * MS, 1));
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_brings_no_tokens_twice() {
+        // The data of any interval never exceeds rate × time + depth. Two processors can read times in the wrong order, as the C header of
+        // the law allows.
+        let mut bucket = Bucket::new(8_000, 100);
+        assert!(bucket.admits(0, 100));
+        assert!(bucket.admits(50 * MS, 40), "10 of 50 bytes are left");
+        assert!(bucket.admits(20 * MS, 10) && !bucket.conforms(20 * MS, 1));
+        assert!(!bucket.conforms(50 * MS, 1), "the bytes of the first 50 ms are spent");
+        assert!(bucket.conforms(51 * MS, 1) && !bucket.conforms(51 * MS, 2));
+    }
+
+    #[test]
+    fn a_refused_packet_changes_nothing_and_a_full_bucket_overflows() {
+        let mut bucket = Bucket::new(8_000, 100);
+        assert!(bucket.admits(0, 60));
+        let before = bucket;
+        assert!(!bucket.admits(10 * MS, 51));
+        assert_eq!(bucket, before);
+        assert_eq!(
+            (bucket.ready_at(51), bucket.ready_at(100), bucket.ready_at(101)),
+            (11 * MS, 60 * MS, NEVER)
+        );
+        assert!(!bucket.is_full(60 * MS - 1) && bucket.is_full(60 * MS) && bucket.is_full(NEVER));
+        assert!(bucket.admits(1_000 * MS, 100) && !bucket.conforms(1_000 * MS, 1));
+    }
+
+    #[test]
+    fn a_share_is_earned_in_hundredths_of_a_byte_up_to_the_depth() {
+        let mut bucket = Bucket::new(1, 100);
+        assert!(bucket.admits(0, 100));
+        bucket.earn(50, 1);
+        assert!(!bucket.conforms(0, 1), "half a byte");
+        bucket.earn(50, 1);
+        assert!(bucket.conforms(0, 1) && !bucket.conforms(0, 2));
+        bucket.earn(1_000, 100);
+        assert!(bucket.is_full(0));
+    }
+}
