@@ -321,3 +321,32 @@ impl QueueDiscipline for Cake {
         self.buffer.set_in_transmission(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueSpec;
+
+    /// Returns target, interval and time of the largest packet at a rate, microseconds.
+    fn parameters_us(bits_per_second: u64, rtt_ms: u64) -> [u64; 3] {
+        let QueueSpec::Cake(spec) = format!("cake:9,rtt={rtt_ms}ms").parse().unwrap() else {
+            panic!("cake is CAKE")
+        };
+        let byte_time = if bits_per_second == 0 { 0 } else { byte_time(bits_per_second / 8) };
+        let p = spec.parameters(byte_time);
+        [p.target, p.interval, p.mtu].map(|time| (time.as_nanos() + 500) / 1000)
+    }
+
+    #[test]
+    fn a_tin_s_target_is_a_twentieth_of_the_round_trip_but_at_least_one_and_a_half_packets() {
+        // cake_set_rate: "target = max((byte_target_ns * 3) / 2, target_ns)" and "interval = max(rtt_est_ns + target - target_ns, target *
+        // 2)", where byte_target_ns is the time of an MTU. 1514 bytes take 121.12 ms at 100 kbit/s, 12.112 ms at 1 Mbit/s and 1.211 ms at
+        // 10 Mbit/s.
+        assert_eq!(parameters_us(0, 100), [5_000, 100_000, 0]);
+        assert_eq!(parameters_us(10_000_000, 100), [5_000, 100_000, 1_211]);
+        assert_eq!(parameters_us(1_000_000, 100), [18_168, 113_168, 12_112]);
+        assert_eq!(parameters_us(100_000, 100), [181_680, 363_360, 121_120]);
+        // A longer round trip has a longer target of its own.
+        assert_eq!(parameters_us(1_000_000, 1000), [50_000, 1_000_000, 12_112]);
+    }
+}
