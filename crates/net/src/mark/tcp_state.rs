@@ -164,6 +164,7 @@ impl PacketMarker for TcpState {
 mod tests {
     use super::*;
     use crate::Route;
+    use crate::mark::MarkerSpec;
     use catnip_base::Stream;
 
     fn rng() -> Rng {
@@ -216,6 +217,23 @@ mod tests {
             [2, 3, 4].map(|window| marked(&mut narrow, &data(window))),
             [Priority::High, Priority::Medium, Priority::Low]
         );
+    }
+
+    #[test]
+    fn the_med_threshold_is_never_below_the_high_one() {
+        // Section VI-A, Algorithm 1 asks for HIGHthresh first and then for MEDthresh, so HIGHthresh <= MEDthresh.
+        let thresholds = |text: &str, service| {
+            let MarkerSpec::TcpState(spec) = text.parse().unwrap() else { panic!("{text}") };
+            spec.thresholds(service).map(|threshold| threshold.0)
+        };
+        assert_eq!(thresholds("tcp-state:high=6", Service::Interactive), [6, 8], "the default of MED");
+        assert_eq!(thresholds("tcp-state:high=12", Service::Interactive), [12, 12], "no less than HIGH");
+        assert_eq!(thresholds("tcp-state:med=6", Service::Interactive), [4, 6]);
+        assert_eq!(thresholds("tcp-state:med=3", Service::Interactive), [4, 4]);
+        assert_eq!(thresholds("tcp-state:high=all", Service::Other), [u32::MAX; 2]);
+        assert_eq!(thresholds("tcp-state:high=6,med=6", Service::Other), [6, 6]);
+        let refused = "tcp-state:high=7,med=6".parse::<MarkerSpec>().unwrap_err().to_string();
+        assert!(refused.contains("high <= med, not 7 and 6"), "{refused}");
     }
 
     #[test]
