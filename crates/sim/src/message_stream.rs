@@ -211,6 +211,38 @@ mod tests {
     }
 
     #[test]
+    fn a_request_for_progress_ends_with_the_message_that_it_was_made_for() {
+        let mut stream = Stream::default();
+        stream.push_message(message(1000, 7));
+        stream.push_message(message(1000, 8));
+        stream.notify(1500);
+        assert_eq!(
+            due_events(&mut stream, 1000),
+            [StreamEvent::Open, StreamEvent::Message(message(1000, 7))],
+            "the request was for more than the message has"
+        );
+        assert_eq!(stream.next_event_at(), 2000);
+        assert_eq!(due_events(&mut stream, 1999), [], "nothing was requested of the second message");
+    }
+
+    #[test]
+    fn an_opening_is_heard_before_all_data_even_where_the_data_opens_the_connection() {
+        let mut stream = Stream::new(true);
+        let m = message(100, 1);
+        stream.push_message(m);
+        assert_eq!(stream.next_event_at(), 0, "the opening needs no data");
+        assert_eq!(stream.next_event(99, false, false), None, "neither open nor complete");
+        // A message that has arrived shows that the connection is open.
+        assert_eq!(stream.next_event(100, false, false), Some(StreamEvent::Open));
+        assert_eq!(stream.next_event(100, false, false), Some(StreamEvent::Message(m)));
+        assert_eq!(stream.next_event(100, true, false), None, "the opening was told");
+        // A receiver that has not requested the event gets the message at once.
+        let mut stream = Stream::new(false);
+        stream.push_message(m);
+        assert_eq!(stream.next_event(100, true, false), Some(StreamEvent::Message(m)));
+    }
+
+    #[test]
     fn a_stream_is_drained_once_when_fewer_bytes_than_asked_are_unsent() {
         let mut stream = Stream::default();
         stream.push_message(message(1000, 7));
