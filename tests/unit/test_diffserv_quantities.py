@@ -404,6 +404,20 @@ def test_a_version_of_tcp_is_compared_with_drop_tail_by_slow_pages_and_with_red_
     assert beyond.slow_ratio_of_few(fifth, "APPL-250K").mean == approx(1 / 9)
 
 
+def test_each_version_of_tcp_has_a_tree_of_its_own() -> None:
+    # Of ten pages 8 are slow with marks and Reno, and 3 with SACK; with drop tail they are 4 and 6.
+    slow_pages = {("reno", "APPL-250K"): 8, ("reno", "drop tail"): 4}
+    slow_pages |= {("sack", "APPL-250K"): 3, ("sack", "drop tail"): 6}
+    runs = KnownRuns(
+        {
+            ("diffserv-recoveries", f"{scheme} / recovery={recovery}"): tree(pages=slow(5, count, count))
+            for (recovery, scheme), count in slow_pages.items()
+        }
+    )
+    ratios = [beyond.slow_ratio_of_version(runs, recovery, "APPL-250K").mean for recovery in ("reno", "sack")]
+    assert ratios == approx([2, 0.5])
+
+
 def test_marking_at_the_edges_is_compared_with_red_by_slow_pages() -> None:
     # 10 and 30 % of the pages are slow with marks at the sources, 50 and 30 % with RED.
     runs = known("diffserv-edge", sources=tree(pages=slow(5, 1, 3)), RED=tree(pages=slow(5, 5, 3)))
