@@ -74,6 +74,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn it_lets_leave_what_the_rfc_prints_but_for_the_first_segment_that_always_may(
             recover_fs in 2u32..200,
