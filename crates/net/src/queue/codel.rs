@@ -1,20 +1,25 @@
+use super::cake::Decision;
 use super::fifo::Fifo;
 use super::limit::Buffer;
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
+use std::fmt::Debug;
+use std::marker::PhantomData;
 
-/// Configuration of CoDel (RFC 8289).
+/// Configuration of CoDel: of RFC 8289 or of Linux (net/sched/sch_codel.c), by the control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodelSpec {
+pub struct CodelSpec<L = RfcControl> {
     /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
     /// Parameters of the control law.
     pub parameters: CodelParameters,
+    /// Control law.
+    pub control: PhantomData<L>,
 }
 
-impl Kind for CodelSpec {
+impl Kind for CodelSpec<RfcControl> {
     const USAGE: &'static [Usage] = &[(
         "codel:LIMIT[,target=5ms,interval=100ms,ecn=true]",
         "CoDel: a FIFO that drops or marks packets at its head once their queueing delay has exceeded target for interval; LIMIT in \
@@ -22,16 +27,44 @@ impl Kind for CodelSpec {
     )];
     const EXAMPLES: &'static [&'static str] = &["codel:9,target=1ms,interval=4ms"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { limit: Capacity::read(text)?, parameters: CodelParameters::read(text)? })
+        let limit = Capacity::read(text)?;
+        Ok(Self::new(limit, CodelParameters::read(text, CodelParameters::default())?))
     }
     fn write(&self, to: &mut Written) {
-        self.parameters.write(to.name("codel").value(self.limit));
+        self.parameters.write(to.name("codel").value(self.limit), CodelParameters::default());
     }
 }
 
-impl QueueKind for CodelSpec {
-    type Queue = Box<Codel>;
-    fn build(&self, _context: &PortContext<'_>) -> Box<Codel> {
+impl CodelParameters {
+    /// Defaults of Linux's CoDel, which drops ECN-capable packets unless it is told to mark them (codel_params_init).
+    const OF_LINUX: Self = Self { ecn: false, ..Self::OF_THE_RFC };
+}
+
+impl Kind for CodelSpec<LinuxControl> {
+    const USAGE: &'static [Usage] = &[(
+        "linux-codel[:LIMIT,target=5ms,interval=100ms,ecn=false]",
+        "CoDel of Linux: codel with times in units of 1024 ns, 1/sqrt(count) by a step of Newton's method per drop, and no drop while at \
+         most 1514 bytes wait; LIMIT as in codel, by default 1000",
+    )];
+    const EXAMPLES: &'static [&'static str] = &["linux-codel:9,target=1ms,interval=4ms,ecn=true"];
+    fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
+        let limit = Capacity::read_or(text, Capacity::packets(1000))?;
+        Ok(Self::new(limit, CodelParameters::read(text, CodelParameters::OF_LINUX)?))
+    }
+    fn write(&self, to: &mut Written) {
+        self.parameters.write(to.name("linux-codel").value(self.limit), CodelParameters::OF_LINUX);
+    }
+}
+
+impl<L> CodelSpec<L> {
+    fn new(limit: Capacity, parameters: CodelParameters) -> Self {
+        Self { limit, parameters, control: PhantomData }
+    }
+}
+
+impl<L: ControlLaw> QueueKind for CodelSpec<L> {
+    type Queue = Box<Codel<L>>;
+    fn build(&self, _context: &PortContext<'_>) -> Box<Codel<L>> {
         Box::new(Codel {
             queue: Fifo::default(),
             buffer: Buffer::new(self.limit),
@@ -63,16 +96,18 @@ pub struct CodelParameters {
     pub ecn: bool,
 }
 
-/// Defaults of RFC 8289, sections 4.3 and 4.4.
 impl Default for CodelParameters {
     fn default() -> Self {
-        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+        Self::OF_THE_RFC
     }
 }
 
 impl CodelParameters {
-    pub(super) fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let defaults = Self::default();
+    /// Defaults of RFC 8289, sections 4.3 and 4.4.
+    const OF_THE_RFC: Self =
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true };
+
+    pub(super) fn read(text: &mut Notation<'_>, defaults: Self) -> Result<Self, ParseError> {
         let read = Self {
             target: text.option("target", defaults.target)?,
             interval: text.option("interval", defaults.interval)?,
@@ -84,143 +119,286 @@ impl CodelParameters {
         Ok(read)
     }
 
-    pub(super) fn write<'a>(&self, to: &'a mut Written) -> &'a mut Written {
-        let defaults = Self::default();
+    pub(super) fn write<'a>(&self, to: &'a mut Written, defaults: Self) -> &'a mut Written {
         to.option("target", self.target, defaults.target)
             .option("interval", self.interval, defaults.interval)
             .option("ecn", self.ecn, defaults.ecn)
     }
 }
 
-/// Control law of CoDel (RFC 8289, section 5), separate from the packet buffer.
+/// State machine of CoDel (RFC 8289, section 5), separate from the packet buffer. Its arithmetic is that of `L`.
 ///
-/// A queue calls [`CodelLaw::should_drop`] for each packet at its head, until a packet may leave or the queue is empty.
+/// A queue calls [`CodelLaw::decide`] for each packet at its head, until a packet may leave or the queue is empty.
 #[derive(Clone, Debug, Default)]
-pub struct CodelLaw {
+pub struct CodelLaw<L = RfcControl> {
     /// Time at which the queueing delay will have been at or above the target for an interval (first_above_time); `None` while the queueing
     /// delay is below the target.
     first_above_time: Option<Time>,
     dropping: bool,
+    after: After,
+    control: L,
     /// Time of the next drop while dropping (drop_next).
     drop_next: Time,
     /// Number of drops, which determines the drop rate (count).
     count: u32,
     /// Value of `count` at the last start of dropping (lastcount).
     last_count: u32,
-    /// True directly after a drop. The time of the next drop is set only if the next packet has also waited too long.
-    just_dropped: bool,
+}
+
+/// Last signal, if its effect on the state depends on the next packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum After {
+    #[default]
+    Nothing,
+    /// Drop that began dropping. The next packet leaves.
+    FirstDrop,
+    /// Any other signal. The time of the next signal is set only if the next packet has also waited too long.
+    Signal,
+}
+
+/// Packets that wait behind the packet at the head of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind {
+    /// Bytes in the same queue.
+    pub queue_bytes: u64,
+    /// Bytes in all queues of the port.
+    pub port_bytes: u64,
+    /// Size of the largest packet of the port so far, bytes.
+    pub max_packet: u32,
 }
 
 /// Time after the last drop, in intervals, up to which dropping begins anew at the last rate.
 const RECENT_INTERVALS: u64 = 16;
 
-impl CodelLaw {
-    /// Returns true if the packet at the head must be dropped. The packet has waited for `waited`, `backlog_bytes` bytes are
-    /// queued behind it, and the largest packet has `max_packet` bytes.
-    pub fn should_drop(
-        &mut self,
-        p: &CodelParameters,
-        now: Time,
-        waited: Span,
-        backlog_bytes: u64,
-        max_packet: u32,
-    ) -> bool {
-        let is_above_target = self.is_above_target(p, now, waited, backlog_bytes, max_packet);
-        if !self.dropping {
-            if is_above_target {
-                self.start_dropping(p, now);
-            }
-            return is_above_target;
+impl<L: ControlLaw> CodelLaw<L> {
+    /// Returns the decision about the packet at the head.
+    pub fn decide(&mut self, p: &CodelParameters, now: Time, head: &Packet, behind: Behind) -> Decision {
+        let now = L::instant(now);
+        let is_above_target = self.is_above_target(p, now, head, behind);
+        match std::mem::take(&mut self.after) {
+            After::FirstDrop => return Decision::Pass,
+            After::Signal if is_above_target => self.advance(p),
+            _ => {}
         }
-        let after_drop = std::mem::take(&mut self.just_dropped);
         if !is_above_target {
             self.dropping = false;
-            return false;
+            return Decision::Pass;
         }
-        if after_drop {
-            self.drop_next += drop_interval(p.interval, self.count);
-        }
-        let due = now >= self.drop_next;
-        if due {
+        let can_mark = p.ecn && head.ecn != Ecn::NOT_ECT;
+        if !self.dropping {
+            self.start_dropping(p, now);
+            self.after = if can_mark { After::Nothing } else { After::FirstDrop };
+        } else if now < self.drop_next {
+            return Decision::Pass;
+        } else {
             self.count = self.count.saturating_add(1);
-            self.just_dropped = true;
+            self.control.step(self.count);
+            if can_mark && L::ADVANCES_AT_MARK {
+                self.advance(p);
+            } else {
+                self.after = After::Signal;
+            }
         }
-        due
+        if can_mark { Decision::Mark } else { Decision::Drop }
     }
 
     /// Records that the queue is empty.
     pub fn on_empty(&mut self) {
-        (self.first_above_time, self.dropping, self.just_dropped) = (None, false, false);
+        self.dropping = false;
+        if std::mem::take(&mut self.after) != After::Nothing || L::ENDS_WHEN_EMPTY {
+            self.first_above_time = None;
+        }
+    }
+
+    /// Records that a packet leaves an empty queue as it arrives.
+    #[inline]
+    pub fn on_pass(&mut self) {
+        // The law of an empty queue has no other state that a packet without a queueing delay ends.
+        if !L::ENDS_WHEN_EMPTY {
+            self.first_above_time = None;
+        }
+    }
+
+    /// Records that `packets` packets of the queue were dropped because the buffer was full.
+    pub fn on_overflow(&mut self, packets: u32) {
+        self.count = L::count_after_overflow(self.count, packets);
     }
 
     /// Returns true if the law of an empty queue has the same effect as a new one: it has never dropped, or so long ago that the next drops do
     /// not begin at the last rate.
     #[inline]
     pub(super) fn is_at_rest(&self, p: &CodelParameters, now: Time) -> bool {
-        self.count == 0 || now.since(self.drop_next) >= p.interval * RECENT_INTERVALS
+        self.first_above_time.is_none() && !self.has_dropped_recently(p, L::instant(now))
     }
 
-    /// Returns true if the queueing delay has been at or above the target for an interval. A backlog of at most one packet does not count
-    /// as above the target.
-    fn is_above_target(
-        &mut self,
-        p: &CodelParameters,
-        now: Time,
-        waited: Span,
-        backlog_bytes: u64,
-        max_packet: u32,
-    ) -> bool {
-        if waited < p.target || backlog_bytes <= u64::from(max_packet) {
+    fn has_dropped_recently(&self, p: &CodelParameters, now: Time) -> bool {
+        self.last_count > 0 && now.since(self.drop_next) < L::span(p.interval) * RECENT_INTERVALS
+    }
+
+    /// Returns true if the queueing delay has been at or above the target for an interval. A short backlog does not count as above the
+    /// target.
+    fn is_above_target(&mut self, p: &CodelParameters, now: Time, head: &Packet, behind: Behind) -> bool {
+        if now.since(L::instant(head.arrived)) < L::span(p.target) || L::is_short(behind) {
             self.first_above_time = None;
             return false;
         }
-        now >= *self.first_above_time.get_or_insert(now + p.interval)
+        let Some(first_above_time) = self.first_above_time else {
+            self.first_above_time = Some(now + L::span(p.interval));
+            return false;
+        };
+        L::has_come(now, first_above_time)
     }
 
     /// Begins dropping with the packet at the head. If dropping has ended only recently, the last drop rate is a good initial rate.
     fn start_dropping(&mut self, p: &CodelParameters, now: Time) {
         let delta = self.count.wrapping_sub(self.last_count);
-        let recently = now.since(self.drop_next) < p.interval * RECENT_INTERVALS;
-        self.count = if delta > 1 && recently { delta } else { 1 };
+        if delta > 1 && self.has_dropped_recently(p, now) {
+            self.count = delta;
+            self.control.step(delta);
+        } else {
+            self.count = 1;
+            self.control = L::of_first_drop();
+        }
         self.last_count = self.count;
-        self.drop_next = now + drop_interval(p.interval, self.count);
+        self.drop_next = now;
+        self.advance(p);
         self.dropping = true;
     }
-}
 
-/// Returns the time from a drop to the next one: interval / √count, rounded down. The integer square root of interval²
-/// / count is exact to the nanosecond and needs no fractions.
-fn drop_interval(interval: Span, count: u32) -> Span {
-    let squared = u128::from(interval.as_nanos()).pow(2);
-    Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
-}
-
-/// Marks a packet that would otherwise be dropped, if ECN is on and the packet is ECN-capable. Returns true if the packet is marked.
-pub(super) fn mark_instead(
-    p: &CodelParameters,
-    now: Time,
-    packet: &mut Packet,
-    events: &mut dyn PacketEvents,
-) -> bool {
-    let can_mark = p.ecn && packet.ecn != Ecn::NOT_ECT;
-    if can_mark {
-        set_ce(now, packet, events);
+    fn advance(&mut self, p: &CodelParameters) {
+        self.drop_next += self.control.gap(L::span(p.interval), self.count);
     }
-    can_mark
+}
+
+/// Arithmetic of CoDel, in which implementations differ.
+pub trait ControlLaw: Copy + Debug + Default + PartialEq + Send + Sync + 'static {
+    /// True if an empty queue is below the target. Otherwise only a packet that leaves soon, or a drop of the last packet, ends the time above
+    /// the target.
+    const ENDS_WHEN_EMPTY: bool;
+    /// True if a mark sets the time of the next signal. Otherwise the next packet does, as after a drop, if it has also waited too long.
+    const ADVANCES_AT_MARK: bool;
+    /// Returns the time as the law's clock shows it.
+    fn instant(time: Time) -> Time;
+    /// Returns the span in whole units of the law's clock.
+    fn span(span: Span) -> Span;
+    /// Returns true if at `now` the queueing delay has been above the target for an interval, which ends at `first_above_time`.
+    fn has_come(now: Time, first_above_time: Time) -> bool;
+    /// Returns true if the backlog is so short that the packet at the head does not count as late.
+    fn is_short(behind: Behind) -> bool;
+    /// Returns the state at the first drop, with a count of 1.
+    fn of_first_drop() -> Self;
+    /// Records a change of the count.
+    fn step(&mut self, count: u32);
+    /// Returns the time from a drop to the next one: about interval / √count.
+    fn gap(&self, interval: Span, count: u32) -> Span;
+    /// Returns the count after the drop of `packets` packets from a full buffer.
+    fn count_after_overflow(count: u32, packets: u32) -> u32;
+}
+
+/// Arithmetic of RFC 8289, exact to the nanosecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RfcControl;
+
+impl ControlLaw for RfcControl {
+    const ENDS_WHEN_EMPTY: bool = true;
+    const ADVANCES_AT_MARK: bool = false;
+    #[inline]
+    fn instant(time: Time) -> Time {
+        time
+    }
+    #[inline]
+    fn span(span: Span) -> Span {
+        span
+    }
+    #[inline]
+    fn has_come(now: Time, first_above_time: Time) -> bool {
+        now >= first_above_time
+    }
+    #[inline]
+    fn is_short(behind: Behind) -> bool {
+        behind.queue_bytes <= u64::from(behind.max_packet)
+    }
+    fn of_first_drop() -> Self {
+        Self
+    }
+    fn step(&mut self, _count: u32) {}
+    /// Returns interval / √count, rounded down. The integer square root of interval² / count is exact to the nanosecond and needs no
+    /// fractions.
+    fn gap(&self, interval: Span, count: u32) -> Span {
+        let squared = u128::from(interval.as_nanos()).pow(2);
+        Span::from_nanos((squared / u128::from(count.max(1))).isqrt() as u64)
+    }
+    fn count_after_overflow(count: u32, _packets: u32) -> u32 {
+        count
+    }
+}
+
+/// Arithmetic of Linux (include/net/codel_impl.h). Times are whole units of 1024 ns; Linux's clock wraps after 73 minutes, this one does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinuxControl {
+    /// Reciprocal root 1 / √count, in units of 2^-16 (rec_inv_sqrt).
+    inverse_root: u16,
+}
+
+/// Largest packet of an Ethernet device, bytes (psched_mtu): an IP packet of 1500 bytes and the Ethernet header.
+pub(super) const LINUX_MTU_BYTES: u32 = 1514;
+/// Length of a unit of Linux's CoDel clock, as a power of two of nanoseconds (CODEL_SHIFT).
+const TICK_SHIFT: u32 = 10;
+
+impl ControlLaw for LinuxControl {
+    const ENDS_WHEN_EMPTY: bool = false;
+    const ADVANCES_AT_MARK: bool = true;
+    #[inline]
+    fn instant(time: Time) -> Time {
+        Time::from_nanos(time.as_nanos() >> TICK_SHIFT << TICK_SHIFT)
+    }
+    #[inline]
+    fn span(span: Span) -> Span {
+        Span::from_nanos(span.as_nanos() >> TICK_SHIFT << TICK_SHIFT)
+    }
+    #[inline]
+    fn has_come(now: Time, first_above_time: Time) -> bool {
+        now > first_above_time
+    }
+    /// Returns true if all queues together hold at most one packet of the largest size.
+    #[inline]
+    fn is_short(behind: Behind) -> bool {
+        behind.port_bytes <= u64::from(LINUX_MTU_BYTES)
+    }
+    fn of_first_drop() -> Self {
+        Self { inverse_root: u16::MAX }
+    }
+    /// Performs a step of Newton's method: root ← root / 2 · (3 − count · root²), in units of 2^-32 and modulo 2^64 (codel_Newton_step). The
+    /// step does not converge after a count that has grown by more than a few, as after an overflow.
+    fn step(&mut self, count: u32) {
+        let root = u64::from(self.inverse_root) << 16;
+        let term = (3u64 << 32).wrapping_sub(u64::from(count) * ((root * root) >> 32));
+        self.inverse_root = ((term >> 2).wrapping_mul(root) >> 31 >> 16) as u16;
+    }
+    /// Returns the product of the interval and the reciprocal root, rounded down to a unit of the clock (codel_control_law).
+    fn gap(&self, interval: Span, _count: u32) -> Span {
+        let ticks = u128::from(interval.as_nanos() >> TICK_SHIFT);
+        let ticks = (ticks * u128::from(self.inverse_root)) >> 16;
+        Span::from_nanos((ticks as u64) << TICK_SHIFT)
+    }
+    /// Returns the count plus the dropped packets (fq_codel_drop).
+    fn count_after_overflow(count: u32, packets: u32) -> u32 {
+        count.wrapping_add(packets)
+    }
 }
 
 /// FIFO managed by [`CodelLaw`].
 #[derive(Debug)]
-pub struct Codel {
+pub struct Codel<L = RfcControl> {
     queue: Fifo,
     buffer: Buffer,
     /// Largest packet so far, bytes.
     max_packet: u32,
-    law: CodelLaw,
+    law: CodelLaw<L>,
     parameters: CodelParameters,
 }
 
-impl QueueDiscipline for Codel {
+impl<L: ControlLaw> QueueDiscipline for Codel<L> {
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.buffer.accepts(self.queue.backlog(), &packet) {
             return events.dropped(now, packet, DropReason::Overflow);
@@ -235,13 +413,16 @@ impl QueueDiscipline for Codel {
                 self.law.on_empty();
                 break None;
             };
-            let (waited, backlog_bytes) = (now.since(packet.arrived), self.queue.backlog().bytes);
-            if !self.law.should_drop(&self.parameters, now, waited, backlog_bytes, self.max_packet)
-                || mark_instead(&self.parameters, now, &mut packet, events)
-            {
-                break Some(packet);
+            let queue_bytes = self.queue.backlog().bytes;
+            let behind = Behind { queue_bytes, port_bytes: queue_bytes, max_packet: self.max_packet };
+            match self.law.decide(&self.parameters, now, &packet, behind) {
+                Decision::Pass => break Some(packet),
+                Decision::Mark => {
+                    set_ce(now, &mut packet, events);
+                    break Some(packet);
+                }
+                Decision::Drop => events.dropped(now, packet, DropReason::Delay),
             }
-            events.dropped(now, packet, DropReason::Delay);
         };
         self.buffer.set_in_transmission(packet.as_ref());
         packet

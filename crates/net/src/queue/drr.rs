@@ -32,6 +32,9 @@ impl Turn {
 
 /// Queue that takes turns.
 pub(super) trait TakesTurns {
+    /// True if an emptied new queue becomes an old queue even if there is no old queue before which it could be served (RFC 8290). Linux's
+    /// FQ-CoDel removes it from the lists in this case.
+    const KEEPS_TURN_ALONE: bool = true;
     /// Returns the state of the queue in the round.
     fn turn(&mut self) -> &mut Turn;
 }
@@ -130,7 +133,7 @@ impl Drr {
             }
             list.pop(queues);
             // An emptied new queue becomes an old queue for a turn. Otherwise it could become new again at once and always be served first.
-            if is_new {
+            if is_new && (Q::KEEPS_TURN_ALONE || self.old.len > 0) {
                 self.old.push(queues, position);
             } else {
                 let queue = &mut queues[position];

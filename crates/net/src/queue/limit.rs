@@ -26,6 +26,17 @@ impl Capacity {
         limit.parse().map_err(|error| text.error_of(error, Self::EXPECTED))
     }
 
+    /// Reads the limit from the next value of a queue's text, or returns the default if there is none.
+    pub(super) fn read_or(text: &mut Notation<'_>, default: Self) -> Result<Self, ParseError> {
+        let limit = text.next().map_or(Ok(default), str::parse);
+        limit.map_err(|error| text.error_of(error, Self::EXPECTED))
+    }
+
+    /// Returns a limit in packets, the packet in transmission included. Panics if it is below 2.
+    pub(super) const fn packets(total: u32) -> Self {
+        Self::Packets(PacketLimit { waiting: NonZeroU32::new(total - 1).unwrap() })
+    }
+
     /// Reads a limit. A limit in packets counts only waiting packets; a limit in bytes also includes the packet in transmission.
     pub(super) fn read_waiting(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = text.next().unwrap_or_default();

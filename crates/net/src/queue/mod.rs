@@ -33,11 +33,11 @@ pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Decision, Isolation, Ti
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_middle::CatnipMiddleSpec;
 pub use catnip_red::CatnipRedSpec;
-pub use codel::{Codel, CodelLaw, CodelParameters, CodelSpec};
+pub use codel::{Behind, Codel, CodelLaw, CodelParameters, CodelSpec, ControlLaw, LinuxControl, RfcControl};
 pub use drop_head::{DropHead, DropHeadSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use dual_pi2::{DualPi2, DualPi2Law, DualPi2Parameters, DualPi2Spec, Signal};
-pub use fq_codel::{FqCodel, FqCodelSpec};
+pub use fq_codel::{FairControl, FqCodel, FqCodelSpec};
 pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
 pub use limit::{Capacity, PacketLimit};
@@ -296,6 +296,7 @@ queues! { $
         Catnip(CatnipSpec) => CatnipQueue,
         CatnipRed(CatnipRedSpec) => Red,
         FqCodel(FqCodelSpec) => FqCodel,
+        LinuxFqCodel(FqCodelSpec<LinuxControl>) => FqCodel<LinuxControl>,
     }
     others {
         CatnipMiddle(CatnipMiddleSpec),
@@ -306,6 +307,7 @@ queues! { $
         Scheduler(SchedulerSpec),
         Wrr(WrrSpec<QueueSpec>),
         Codel(CodelSpec),
+        LinuxCodel(CodelSpec<LinuxControl>),
         Pie(PieSpec),
         FqPie(FqPieSpec),
         DualPi2(DualPi2Spec),

@@ -324,3 +324,12 @@ fn ours_drop_what_the_model_drops_with_the_arithmetic_of_the_rfc() {
         assert_eq!(model, ours, "{text}");
     }
 }
+
+#[test]
+fn linux_codel_drops_what_the_model_drops_with_the_arithmetic_of_linux() {
+    let law = Law { one_is_long: false, ..NS3 };
+    let [_, model] = both(CODEL, Ecn::NOT_ECT, Model::new(law, 1));
+    let [_, ours] = both(CODEL, Ecn::NOT_ECT, ours("linux-codel:1001"));
+    assert!(drops(&ours).len() > 20);
+    assert_eq!(model, ours);
+}

@@ -187,7 +187,10 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 /// Returns the identifier of the FIFO within a queue that a packet joins. Packets of the same FIFO do not overtake each other.
 fn line_of(queue: &QueueSpec, arrival: &Arrival) -> (usize, u16) {
     let number = match queue {
-        QueueSpec::Scheduler(_) | QueueSpec::FqCodel(_) | QueueSpec::FqPie(_) => arrival.flow,
+        QueueSpec::Scheduler(_)
+        | QueueSpec::FqCodel(_)
+        | QueueSpec::LinuxFqCodel(_)
+        | QueueSpec::FqPie(_) => arrival.flow,
         // A connection has a queue in each tin.
         QueueSpec::Cake(_) => arrival.dscp.codepoint().into(),
         QueueSpec::Wrr(_) if arrival.dscp.class() == Some(1) => 1 + arrival.dscp.priority() as u16,

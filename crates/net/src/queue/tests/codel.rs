@@ -1,4 +1,5 @@
 use super::*;
+use crate::queue::cake::Decision;
 use std::collections::VecDeque;
 
 fn build(text: &str) -> AnyQueue {
@@ -145,6 +146,139 @@ fn drops_come_faster_and_faster_while_packets_wait_too_long() {
     assert_eq!((event_log.0.len(), event_log.1.len()), (6, 0));
     let (out, event_log) = drained("codel:1000", 600, Ecn::CE, 430);
     assert_eq!((out.len(), event_log.0.len(), event_log.1.len()), (430, 0, 0), "a marked one needs no mark");
+}
+
+#[test]
+fn linux_drops_at_the_ticks_that_its_newton_steps_give() {
+    // Ticks of 1024 ns: the target is 4882, the interval 97 656. All packets are late from tick 4882 on (5 ms), so that the first one is
+    // dropped after tick 102 538, at 105 ms (102 539). In units of 2^-16 the root is then 65 535, and after one step per drop 32 769,
+    // 36 864, 31 968 and 28 935 (exact: 46 341, 37 837, 32 768, 29 309). The interval times the root is 97 654, 48 829, 54 931, 47 635 and
+    // 43 116 ticks, so that drops are due at ticks 200 193, 249 022, 303 953, 351 588 and 394 704: 204.998, 254.999, 311.248, 360.026 and
+    // 404.177 ms.
+    let (out, event_log) = drained("linux-codel", 600, Ecn::NOT_ECT, 406);
+    let at_ms = [105, 205, 255, 312, 361, 405];
+    let expected: Vec<(u32, DropReason)> =
+        (0..).zip(at_ms).map(|(n, ms)| (ms + n, DropReason::Delay)).collect();
+    assert_eq!((event_log.0, out.len()), (expected, 406));
+    // Marks come at the same times, if Linux is told to mark.
+    let (_, event_log) = drained("linux-codel:1000,ecn=true", 600, Ecn::ECT_0, 406);
+    assert_eq!((event_log.0, event_log.1), (vec![], at_ms.to_vec()));
+    assert_eq!(drained("linux-codel", 600, Ecn::ECT_0, 406).1.1, []);
+}
+
+/// Returns the decision of a law about a packet that arrived at time zero and now, in ticks of 1024 ns, is at the head.
+fn decided<L: ControlLaw>(law: &mut CodelLaw<L>, ecn: Ecn, tick: u64, behind: [u64; 2]) -> Decision {
+    let [queue_bytes, port_bytes] = behind;
+    let behind = Behind { queue_bytes, port_bytes, max_packet: 1500 };
+    let head = Packet { ecn, ..packet(0, Priority::Low) };
+    law.decide(&CodelParameters::default(), Time::from_nanos(tick << 10), &head, behind)
+}
+
+const LONG: [u64; 2] = [9000; 2];
+
+fn linux() -> CodelLaw<LinuxControl> {
+    CodelLaw::default()
+}
+
+#[test]
+fn linux_begins_after_the_end_of_the_interval_and_the_rfc_at_its_end() {
+    // Ticks are exact multiples of 1024 ns, and 100 ms are not: the RFC's interval ends between ticks 97 656 and 97 657 after the first.
+    let (mut linux, mut rfc) = (linux(), CodelLaw::<RfcControl>::default());
+    let mut at =
+        |tick| [decided(&mut linux, Ecn::NOT_ECT, tick, LONG), decided(&mut rfc, Ecn::NOT_ECT, tick, LONG)];
+    assert_eq!(at(4883), [Decision::Pass; 2]);
+    assert_eq!(at(4883 + 97_656), [Decision::Pass; 2]);
+    assert_eq!(at(4883 + 97_657), [Decision::Drop; 2]);
+    // The target is 4882 ticks to Linux, and 4882.8 to the RFC.
+    assert_eq!(decided(&mut linux, Ecn::NOT_ECT, 4882, LONG), Decision::Pass);
+}
+
+#[test]
+fn linux_spares_what_leaves_at_most_1514_bytes_in_the_port_and_the_rfc_a_packet_in_the_queue() {
+    let late = |linux: &mut CodelLaw<LinuxControl>, rfc: &mut CodelLaw<RfcControl>, behind| {
+        [4883, 102_540].map(|tick| {
+            [decided(linux, Ecn::NOT_ECT, tick, behind), decided(rfc, Ecn::NOT_ECT, tick, behind)]
+        })[1]
+    };
+    // Bytes behind the packet in its queue, and in the port; the largest packet so far had 1500.
+    for (behind, decisions) in [
+        ([1500, 1500], [Decision::Pass, Decision::Pass]),
+        ([1501, 1514], [Decision::Pass, Decision::Drop]),
+        ([1501, 1515], [Decision::Drop, Decision::Drop]),
+        ([0, 1515], [Decision::Drop, Decision::Pass]),
+    ] {
+        assert_eq!(late(&mut linux(), &mut CodelLaw::default(), behind), decisions, "{behind:?}");
+    }
+}
+
+#[test]
+fn a_mark_of_linux_sets_the_time_of_the_next_one_and_a_drop_leaves_that_to_the_next_packet() {
+    for (ecn, signal, at_rest_from) in [
+        // The second mark, at tick 200 194, moves the next one from 200 193 to 249 022 at once. 16 intervals are 1 562 496 ticks.
+        (Ecn::ECT_0, Decision::Mark, 249_022 + 1_562_496),
+        // After a drop the next packet, which is not late, ends dropping; the time stays at 200 193.
+        (Ecn::NOT_ECT, Decision::Drop, 200_193 + 1_562_496),
+    ] {
+        let mut law = linux();
+        assert_eq!(decided(&mut law, ecn, 4882, LONG), Decision::Pass);
+        assert_eq!(decided(&mut law, ecn, 102_539, LONG), signal);
+        if signal == Decision::Drop {
+            assert_eq!(
+                decided(&mut law, ecn, 102_539, LONG),
+                Decision::Pass,
+                "a first drop lets the next pass"
+            );
+        }
+        assert_eq!(decided(&mut law, ecn, 200_192, LONG), Decision::Pass);
+        assert_eq!(decided(&mut law, ecn, 200_194, LONG), signal);
+        assert_eq!(decided(&mut law, ecn, 200_194, [0; 2]), Decision::Pass);
+        let is_at_rest =
+            |tick: u64| law.is_at_rest(&CodelParameters::default(), Time::from_nanos(tick << 10));
+        assert_eq!([at_rest_from - 1, at_rest_from].map(is_at_rest), [false, true], "{signal:?}");
+    }
+}
+
+#[test]
+fn linux_begins_anew_at_the_last_rate_for_16_intervals() {
+    // Drops at ticks 102 539, 200 194 and 249 023 make a count of 3 with a root of 36 864 / 2^16, and set the next drop to 303 953.
+    let dropped_thrice = || {
+        let mut law = linux();
+        decided(&mut law, Ecn::NOT_ECT, 4882, LONG);
+        for tick in [102_539, 200_194, 249_023] {
+            assert_eq!(decided(&mut law, Ecn::NOT_ECT, tick, LONG), Decision::Drop);
+            assert_eq!(decided(&mut law, Ecn::NOT_ECT, tick, LONG), Decision::Pass);
+        }
+        decided(&mut law, Ecn::NOT_ECT, 250_000, [0; 2]);
+        law
+    };
+    // The count begins with 3 - 1 = 2 and one step from 36 864: root 43 632, a gap of 65 016 ticks (exact: 69 053).
+    let restarts = |since: u64, gap: u64| {
+        let mut law = dropped_thrice();
+        decided(&mut law, Ecn::NOT_ECT, since - 97_657, LONG);
+        assert_eq!(decided(&mut law, Ecn::NOT_ECT, since, LONG), Decision::Drop);
+        decided(&mut law, Ecn::NOT_ECT, since, LONG);
+        let at = |law: &mut CodelLaw<LinuxControl>, tick| decided(law, Ecn::NOT_ECT, tick, LONG);
+        assert_eq!(
+            [at(&mut law, since + gap - 1), at(&mut law, since + gap)],
+            [Decision::Pass, Decision::Drop]
+        );
+    };
+    restarts(303_953 + 1_562_495, 65_016);
+    restarts(303_953 + 1_562_496, 97_654);
+}
+
+#[test]
+fn packets_that_an_overflow_drops_count_for_linux_and_spoil_its_root() {
+    // 64 packets dropped at once make the count 65, and the next drop 66. The step from a root of 65 535 with a count of 66 does not
+    // converge: 3 - 66 is negative, and modulo 2^64 the root becomes 32 865, as for a count of 4. The gap is 48 972 ticks, not 48 829.
+    let mut law = linux();
+    decided(&mut law, Ecn::NOT_ECT, 4882, LONG);
+    decided(&mut law, Ecn::NOT_ECT, 102_539, LONG);
+    decided(&mut law, Ecn::NOT_ECT, 102_539, LONG);
+    law.on_overflow(64);
+    let mut at = |tick| decided(&mut law, Ecn::NOT_ECT, tick, LONG);
+    assert_eq!([at(200_193), at(200_193)], [Decision::Drop, Decision::Pass]);
+    assert_eq!([at(200_193 + 48_971), at(200_193 + 48_972)], [Decision::Pass, Decision::Drop]);
 }
 
 #[test]

@@ -85,6 +85,95 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest_and_spares_the_others() {
     assert!(queue.backlog().bytes <= 3000 && queue.backlog().packets > 0, "{:?}", queue.backlog());
 }
 
+fn dropped(lost: &Lost) -> Vec<u32> {
+    lost.0.iter().map(|(packet, _)| packet.body).collect()
+}
+
+#[test]
+fn a_full_buffer_of_linux_drops_half_of_the_bytes_of_the_fattest() {
+    // Of 1300 bytes in four packets, the first has more than half. The RFC drops half of the packets.
+    for (text, expected) in [("linux-fq-codel:5", vec![0]), ("fq-codel:5", vec![0, 1])] {
+        let (mut queue, mut lost) = (build(text), Lost::default());
+        for (body, len) in [(0, 1000), (1, 100), (2, 100), (3, 100)] {
+            queue.enqueue(Time::ZERO, of(1, len, body), &mut lost);
+        }
+        queue.enqueue(Time::ZERO, of(2, 50, 4), &mut lost);
+        assert_eq!(dropped(&lost), expected, "{text}");
+    }
+    // Half of 700 bytes is 350: three packets of 100 are too few, the fourth one reaches it.
+    let (mut queue, mut lost) = (build("linux-fq-codel:8"), Lost::default());
+    (0..7).for_each(|body| queue.enqueue(Time::ZERO, of(1, 100, body), &mut lost));
+    queue.enqueue(Time::ZERO, of(2, 50, 7), &mut lost);
+    assert_eq!(dropped(&lost), [0, 1, 2, 3]);
+    // At most 64 packets are dropped at once.
+    let (mut queue, mut lost) = (build("linux-fq-codel:201"), Lost::default());
+    (0..200).for_each(|body| queue.enqueue(Time::ZERO, of(1, 100, body), &mut lost));
+    queue.enqueue(Time::ZERO, of(2, 50, 200), &mut lost);
+    assert_eq!(dropped(&lost), (0..64).collect::<Vec<_>>());
+    // Of queues with equal numbers of bytes, Linux takes the one with the lowest number, even from the arriving packet's queue.
+    for (text, expected) in [("linux-fq-codel:3,flows=4", 0), ("fq-codel:3,flows=4", 1)] {
+        let (mut queue, mut lost) = (build(text), Lost::default());
+        queue.enqueue(Time::ZERO, of(1, 1000, 0), &mut lost);
+        queue.enqueue(Time::ZERO, of(2, 1000, 1), &mut lost);
+        queue.enqueue(Time::ZERO, of(3, 40, 2), &mut lost);
+        assert_eq!(dropped(&lost), [expected], "{text}");
+    }
+}
+
+#[test]
+fn linux_spares_the_last_packet_of_a_queue_only_if_no_other_queue_waits() {
+    for (text, expected) in
+        [("linux-fq-codel:100,quantum=1000B", vec![1]), ("fq-codel:100,quantum=1000B", vec![])]
+    {
+        let (mut queue, mut lost) = (build(text), Lost::default());
+        (0..2).for_each(|body| queue.enqueue(Time::ZERO, of(1, 1000, body), &mut lost));
+        (10..20).for_each(|body| queue.enqueue(Time::ZERO, of(2, 1000, body), &mut lost));
+        let mut at =
+            |ms: u64| queue.dequeue(Time::from_nanos(ms * 1_000_000), &mut lost).map(|packet| packet.body);
+        // The first packet is late at 10 ms, so that its queue has been late for an interval at 110 ms. The other queue is late for the
+        // first time at 120 ms.
+        assert_eq!([at(10), at(120)], [Some(0), Some(10)]);
+        let next = at(121);
+        assert_eq!(
+            (next, dropped(&lost)),
+            (Some(if expected.is_empty() { 1 } else { 11 }), expected),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_queue_of_linux_that_left_late_and_empty_is_late_again_at_once() {
+    for (text, expected) in [("linux-fq-codel:100", vec![30]), ("fq-codel:100", vec![])] {
+        let (mut queue, mut lost) = (build(text), Lost::default());
+        queue.enqueue(Time::ZERO, of(1, 1000, 0), &mut lost);
+        (10..30).for_each(|body| queue.enqueue(Time::ZERO, of(2, 1000, body), &mut lost));
+        let at = |queue: &mut AnyQueue, ms: u64, lost: &mut Lost| {
+            queue.dequeue(Time::from_nanos(ms * 1_000_000), lost).map(|packet| packet.body)
+        };
+        // The only packet is late at 10 ms, and the queue is empty from then on.
+        assert_eq!([10, 11, 12].map(|ms| at(&mut queue, ms, &mut lost)), [Some(0), Some(10), Some(11)]);
+        // Another packet arrives at 105 ms and is late at 111 ms, when the interval from 10 ms on is over.
+        queue.enqueue(Time::from_nanos(105_000_000), of(1, 1000, 30), &mut lost);
+        at(&mut queue, 111, &mut lost);
+        assert_eq!(dropped(&lost), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_emptied_queue_of_linux_may_be_new_again_at_once_if_no_queue_is_old() {
+    for (text, order) in [("linux-fq-codel:100", [11, 1, 30]), ("fq-codel:100", [11, 30, 1])] {
+        let (mut queue, mut lost) = (build(text), Lost::default());
+        queue.enqueue(Time::ZERO, of(1, 1000, 0), &mut lost);
+        (10..13).for_each(|body| queue.enqueue(Time::ZERO, of(2, 1000, body), &mut lost));
+        // The second `dequeue` finds the first queue empty. The RFC makes it an old queue, Linux only if there is one already.
+        assert_eq!(bodies(&mut queue, 2), [0, 10]);
+        queue.enqueue(Time::ZERO, of(1, 1000, 1), &mut lost);
+        queue.enqueue(Time::ZERO, of(3, 1000, 30), &mut lost);
+        assert_eq!(bodies(&mut queue, 3), order, "{text}");
+    }
+}
+
 #[test]
 fn each_connection_is_governed_for_itself() {
     // One connection has a standing queue; the other connection sends single packets.
