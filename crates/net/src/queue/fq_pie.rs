@@ -48,11 +48,10 @@ impl Kind for FqPieSpec {
 
     fn write(&self, to: &mut Written) {
         let bytes = |quantum: NonZeroU32| Bytes(quantum.get().into());
-        self.pie.write_parameters(to.name("fq-pie")).option("flows", self.flows, FLOWS).option(
-            "quantum",
-            bytes(self.quantum),
-            bytes(QUANTUM),
-        );
+        self.pie
+            .write_parameters(to.name("fq-pie"), PieParameters::default())
+            .option("flows", self.flows, FLOWS)
+            .option("quantum", bytes(self.quantum), bytes(QUANTUM));
     }
 }
 

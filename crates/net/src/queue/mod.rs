@@ -17,6 +17,7 @@ mod fq_codel;
 mod fq_pie;
 mod gate;
 mod limit;
+mod linux_pie;
 mod pie;
 mod pool;
 mod red;
@@ -41,7 +42,8 @@ pub use fq_codel::{FairControl, FqCodel, FqCodelSpec};
 pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
 pub use limit::{Capacity, PacketLimit};
-pub use pie::{MAX_PROB, Pie, PieLaw, PieParameters, PieSpec};
+pub use linux_pie::LinuxPieLaw;
+pub use pie::{MAX_PROB, Pie, PieControl, PieLaw, PieParameters, PieSpec};
 pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use scheduler::{Scheduler, SchedulerSpec};
@@ -309,6 +311,7 @@ queues! { $
         Codel(CodelSpec),
         LinuxCodel(CodelSpec<LinuxControl>),
         Pie(PieSpec),
+        LinuxPie(PieSpec<LinuxPieLaw>),
         FqPie(FqPieSpec),
         DualPi2(DualPi2Spec),
         Cake(CakeSpec),

@@ -4,14 +4,18 @@ use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, Que
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Rng, Span, Time};
+use std::fmt::Debug;
+use std::marker::PhantomData;
 
-/// Configuration of PIE (RFC 8033).
+/// Configuration of PIE: of RFC 8033 or of Linux (net/sched/sch_pie.c), by the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieSpec {
+pub struct PieSpec<L = PieLaw> {
     /// Buffer limit, the packet in transmission included.
     pub limit: Capacity,
     /// Parameters of the algorithm.
     pub parameters: PieParameters,
+    /// Algorithm.
+    pub control: PhantomData<L>,
 }
 
 impl Kind for PieSpec {
@@ -24,38 +28,29 @@ impl Kind for PieSpec {
     const EXAMPLES: &'static [&'static str] = &["pie:9000B,target=1ms,update=2ms,burst=0s,alpha=5,beta=50"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let (limit, defaults) = (Capacity::read(text)?, PieParameters::default());
+        let limit = Capacity::read(text)?;
+        let shared = PieParameters::read(text, PieParameters::default())?;
         let parameters = PieParameters {
-            target: text.option("target", defaults.target)?,
-            update: text.option("update", defaults.update)?,
-            burst: text.option("burst", defaults.burst)?,
-            alpha_hz: text.option("alpha", defaults.alpha_hz)?,
-            beta_hz: text.option("beta", defaults.beta_hz)?,
-            even: text.option("even", defaults.even)?,
-            ecn: text.option("ecn", defaults.ecn)?,
+            burst: text.option("burst", shared.burst)?,
+            even: text.option("even", shared.even)?,
+            ..shared
         };
-        let is_gain = |hz: f64| (0.0..=MAX_GAIN_HZ).contains(&hz);
-        let (shortest, has_valid_gains) = (
-            parameters.target.min(parameters.update),
-            is_gain(parameters.alpha_hz) && is_gain(parameters.beta_hz),
-        );
-        if shortest == Span::ZERO || !has_valid_gains {
-            return Err(
-                text.error(format!("target and update above zero, alpha and beta from 0 to {MAX_GAIN_HZ}"))
-            );
-        }
-        Ok(Self { limit, parameters })
+        Ok(Self { limit, parameters, control: PhantomData })
     }
 
     fn write(&self, to: &mut Written) {
-        self.write_parameters(to.name("pie"));
+        self.write_parameters(to.name("pie"), PieParameters::default());
     }
 }
 
-impl PieSpec {
-    /// Writes the limit and the parameters, without a name.
-    pub(super) fn write_parameters<'a>(&self, to: &'a mut Written) -> &'a mut Written {
-        let (p, defaults) = (&self.parameters, PieParameters::default());
+impl<L> PieSpec<L> {
+    /// Writes the limit and the parameters that are not the defaults, without a name.
+    pub(super) fn write_parameters<'a>(
+        &self,
+        to: &'a mut Written,
+        defaults: PieParameters,
+    ) -> &'a mut Written {
+        let p = &self.parameters;
         to.value(self.limit)
             .option("target", p.target, defaults.target)
             .option("update", p.update, defaults.update)
@@ -69,14 +64,14 @@ impl PieSpec {
 
 const MAX_GAIN_HZ: f64 = 1000.0;
 
-impl QueueKind for PieSpec {
-    type Queue = Box<Pie>;
+impl<L: PieControl> QueueKind for PieSpec<L> {
+    type Queue = Box<Pie<L>>;
 
-    fn build(&self, context: &PortContext<'_>) -> Box<Pie> {
+    fn build(&self, context: &PortContext<'_>) -> Box<Pie<L>> {
         Box::new(Pie {
             queue: Fifo::default(),
             buffer: Buffer::new(self.limit),
-            law: PieLaw::new(&self.parameters),
+            law: L::new(&self.parameters),
             max_packet: 0,
             parameters: self.parameters,
             rng: context.drop_rng(),
@@ -116,25 +111,66 @@ pub struct PieParameters {
     pub ecn: bool,
 }
 
-/// Defaults of RFC 8033, section 4; spaced drops as in the Linux kernel.
 impl Default for PieParameters {
     fn default() -> Self {
-        Self {
-            target: Span::from_millis(15),
-            update: Span::from_millis(15),
-            burst: Span::from_millis(150),
-            alpha_hz: 0.125,
-            beta_hz: 1.25,
-            even: true,
-            ecn: true,
-        }
+        Self::OF_THE_RFC
     }
+}
+
+impl PieParameters {
+    /// Defaults of RFC 8033, section 4; spaced drops as in the Linux kernel.
+    pub(super) const OF_THE_RFC: Self = Self {
+        target: Span::from_millis(15),
+        update: Span::from_millis(15),
+        burst: Span::from_millis(150),
+        alpha_hz: 0.125,
+        beta_hz: 1.25,
+        even: true,
+        ecn: true,
+    };
+
+    /// Reads the parameters that all algorithms have.
+    pub(super) fn read(text: &mut Notation<'_>, defaults: Self) -> Result<Self, ParseError> {
+        let read = Self {
+            target: text.option("target", defaults.target)?,
+            update: text.option("update", defaults.update)?,
+            alpha_hz: text.option("alpha", defaults.alpha_hz)?,
+            beta_hz: text.option("beta", defaults.beta_hz)?,
+            ecn: text.option("ecn", defaults.ecn)?,
+            ..defaults
+        };
+        let is_gain = |hz: f64| (0.0..=MAX_GAIN_HZ).contains(&hz);
+        let has_valid_gains = is_gain(read.alpha_hz) && is_gain(read.beta_hz);
+        if read.target.min(read.update) == Span::ZERO || !has_valid_gains {
+            return Err(
+                text.error(format!("target and update above zero, alpha and beta from 0 to {MAX_GAIN_HZ}"))
+            );
+        }
+        Ok(read)
+    }
+}
+
+/// Algorithm of PIE, separate from the packet buffer.
+pub trait PieControl: Debug + Send + Sync {
+    /// Creates the state of a queue that is empty at the beginning of a run.
+    fn new(p: &PieParameters) -> Self;
+    /// Performs all updates of the probability that are due by `now`, while `waiting` bytes have been in the queue.
+    fn advance(&mut self, p: &PieParameters, now: Time, waiting: u64);
+    /// Returns true if an arriving packet that finds `waiting` bytes in the queue must be dropped or marked. `max_packet` is the size of the
+    /// largest packet, bytes.
+    fn should_drop(&mut self, p: &PieParameters, waiting: u64, max_packet: u32, rng: &mut Rng) -> bool;
+    /// Returns true if ECN-capable packets are currently marked instead of dropped.
+    fn is_marking(&self, p: &PieParameters) -> bool;
+    /// Records that an arriving packet was dropped.
+    fn on_drop(&mut self);
+    /// Records the departure of a packet. `was_last` is true if the queue is empty after the packet.
+    fn on_departure(&mut self, now: Time, packet: &Packet, was_last: bool);
 }
 
 /// Algorithm of PIE (RFC 8033, section 4 and appendix A, with the cap of section 5.5), separate from the packet buffer.
 ///
 /// The current queueing delay is that of the last departed packet, as section 4.3 allows, or zero if the queue is empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieLaw {
     /// Time of the next update of the probability.
     update_at: Time,
@@ -254,6 +290,27 @@ impl PieLaw {
     }
 }
 
+impl PieControl for PieLaw {
+    fn new(p: &PieParameters) -> Self {
+        Self::new(p)
+    }
+    fn advance(&mut self, p: &PieParameters, now: Time, _waiting: u64) {
+        self.advance(p, now);
+    }
+    fn should_drop(&mut self, p: &PieParameters, waiting: u64, max_packet: u32, rng: &mut Rng) -> bool {
+        self.should_drop(p, waiting, max_packet, rng.next_u32())
+    }
+    fn is_marking(&self, p: &PieParameters) -> bool {
+        self.is_marking(p)
+    }
+    fn on_drop(&mut self) {
+        self.on_overflow();
+    }
+    fn on_departure(&mut self, now: Time, packet: &Packet, was_last: bool) {
+        self.on_departure(now.since(packet.arrived), was_last);
+    }
+}
+
 /// Returns the change of the probability, in units of 1 / [`MAX_PROB`]: `hz` times the difference `delay` - `other` in seconds.
 pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
     // The gain per nanosecond has twenty fractional bits more than a probability.
@@ -261,30 +318,30 @@ pub(super) fn change(hz: f64, delay: Span, other: Span) -> i128 {
     (per_nanosecond * (i128::from(delay.as_nanos()) - i128::from(other.as_nanos()))) >> 20
 }
 
-/// FIFO managed by [`PieLaw`].
+/// FIFO managed by PIE.
 #[derive(Debug)]
-pub struct Pie {
+pub struct Pie<L = PieLaw> {
     queue: Fifo,
     buffer: Buffer,
-    law: PieLaw,
+    law: L,
     /// Largest packet so far, bytes.
     max_packet: u32,
     parameters: PieParameters,
     rng: Rng,
 }
 
-impl QueueDiscipline for Pie {
+impl<L: PieControl> QueueDiscipline for Pie<L> {
     fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
-        let p = &self.parameters;
-        self.law.advance(p, now);
-        if !self.buffer.accepts(self.queue.backlog(), &packet) {
-            self.law.on_overflow();
+        let (p, backlog) = (&self.parameters, self.queue.backlog());
+        self.law.advance(p, now, backlog.bytes);
+        if !self.buffer.accepts(backlog, &packet) {
+            self.law.on_drop();
             return events.dropped(now, packet, DropReason::Overflow);
         }
         self.max_packet = self.max_packet.max(packet.len);
-        let waiting = self.queue.backlog().bytes;
-        if self.law.should_drop(p, waiting, self.max_packet, self.rng.next_u32()) {
+        if self.law.should_drop(p, backlog.bytes, self.max_packet, &mut self.rng) {
             if !self.law.is_marking(p) || packet.ecn == Ecn::NOT_ECT {
+                self.law.on_drop();
                 return events.dropped(now, packet, DropReason::Early);
             }
             set_ce(now, &mut packet, events);
@@ -293,10 +350,10 @@ impl QueueDiscipline for Pie {
     }
 
     fn dequeue(&mut self, now: Time, _events: &mut dyn PacketEvents) -> Option<Packet> {
-        self.law.advance(&self.parameters, now);
+        self.law.advance(&self.parameters, now, self.queue.backlog().bytes);
         let packet = self.queue.pop();
         if let Some(packet) = &packet {
-            self.law.on_departure(now.since(packet.arrived), self.queue.len() == 0);
+            self.law.on_departure(now, packet, self.queue.len() == 0);
         }
         self.buffer.set_in_transmission(packet.as_ref());
         packet

@@ -38,11 +38,11 @@ impl PacketEvents for EventLog {
     }
 }
 
-fn packet(body: u32, priority: Priority) -> Packet {
+pub(super) fn packet(body: u32, priority: Priority) -> Packet {
     Packet { dscp: priority.into(), ..Packet::new(Time::ZERO, Route::default(), 512, body) }
 }
 
-fn rng(n: u32) -> Rng {
+pub(super) fn rng(n: u32) -> Rng {
     Rng::new(42, Stream::Queue(n))
 }
 
