@@ -18,6 +18,7 @@ mod fq_pie;
 mod gate;
 mod limit;
 mod linux_pie;
+mod linux_red;
 mod pie;
 mod pool;
 mod red;
@@ -43,8 +44,9 @@ pub use fq_pie::FqPieSpec;
 pub use gate::Gated;
 pub use limit::{Capacity, PacketLimit};
 pub use linux_pie::LinuxPieLaw;
+pub use linux_red::{LinuxRedLaw, LinuxRedParameters, LinuxRedSpec};
 pub use pie::{MAX_PROB, Pie, PieControl, PieLaw, PieParameters, PieSpec};
-pub use red::{Red, RedLaw, RedParameters, RedSpec, Verdict};
+pub use red::{Red, RedControl, RedLaw, RedParameters, RedSpec, Verdict};
 pub use rio::{Band, Rio, RioLaw, RioParameters, RioSpec};
 pub use scheduler::{Scheduler, SchedulerSpec};
 pub use shaper::{ShaperQueue, ShaperSpec};
@@ -312,6 +314,7 @@ queues! { $
         LinuxCodel(CodelSpec<LinuxControl>),
         Pie(PieSpec),
         LinuxPie(PieSpec<LinuxPieLaw>),
+        LinuxRed(LinuxRedSpec),
         FqPie(FqPieSpec),
         DualPi2(DualPi2Spec),
         Cake(CakeSpec),

@@ -5,6 +5,7 @@ use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, Que
 use crate::{Backlog, DropReason, Ecn, Packet, PacketEvents, Priority};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Bytes, ParseError, Rate, Rng, Share, Span, Time, math};
+use std::fmt::Debug;
 
 /// Configuration of random early detection (RED).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -302,26 +303,63 @@ pub(super) fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// FIFO managed by [`RedLaw`]. The arriving packet is dropped, or in CATNIP-RED another packet may be pushed out instead.
+/// Algorithm of RED, separate from the packet buffer.
+pub trait RedControl: Debug + Send {
+    /// Returns the decision about a packet that arrives at `now` and finds `waiting` in the queue. `in_bytes` is true if the buffer limit is in
+    /// bytes.
+    fn verdict(&mut self, now: Time, waiting: Backlog, packet: &Packet, in_bytes: bool) -> Verdict;
+    /// Returns true if ECN-capable packets are marked instead of dropped by this verdict.
+    fn is_marking(&self, verdict: Verdict) -> bool;
+    /// Records that a packet was dropped because the buffer was full.
+    fn on_overflow(&mut self);
+    /// Records that the link had nothing to send at `now`. No effect if the link was idle already.
+    fn on_idle(&mut self, now: Time);
+}
+
+impl RedControl for RedLaw {
+    fn verdict(&mut self, now: Time, waiting: Backlog, packet: &Packet, in_bytes: bool) -> Verdict {
+        if in_bytes {
+            self.on_arrival_in_bytes(now, waiting.bytes, packet.len)
+        } else {
+            self.on_arrival(now, waiting.packets)
+        }
+    }
+    fn is_marking(&self, verdict: Verdict) -> bool {
+        let p = &self.parameters;
+        match verdict {
+            Verdict::Accept => false,
+            Verdict::Early => p.ecn,
+            Verdict::Forced => p.ecn && !p.hard,
+        }
+    }
+    fn on_overflow(&mut self) {
+        self.on_overflow();
+    }
+    fn on_idle(&mut self, now: Time) {
+        self.on_idle(now);
+    }
+}
+
+/// FIFO managed by RED. The arriving packet is dropped, or in CATNIP-RED another packet may be pushed out instead.
 #[derive(Debug)]
-pub struct Red {
+pub struct Red<L = RedLaw> {
     queue: Fifo,
     buffer: Buffer,
     in_bytes: bool,
-    law: RedLaw,
+    law: L,
     victims: Option<Victims>,
 }
 
-impl Red {
+impl<L: RedControl> Red<L> {
     /// Creates a queue with this limit. A `NonZeroU32` is the number of packets that may wait besides the one in transmission.
-    pub fn new(limit: impl Into<Capacity>, law: RedLaw) -> Self {
+    pub fn new(limit: impl Into<Capacity>, law: L) -> Self {
         let limit = limit.into();
         let (buffer, in_bytes) = (Buffer::new(limit), limit.is_in_bytes());
         Self { queue: Fifo::default(), buffer, in_bytes, law, victims: None }
     }
 
     /// Returns the algorithm.
-    pub(super) fn law_mut(&mut self) -> &mut RedLaw {
+    pub(super) fn law_mut(&mut self) -> &mut L {
         &mut self.law
     }
 
@@ -332,40 +370,32 @@ impl Red {
         Self { victims: Some(Victims::new(rule, Priority::DROPPED_FIRST, rng)), ..self }
     }
 
-    /// Returns the reason for which RED or the buffer limit requires a drop at the arrival of `packet`; `None` if neither requires a drop.
-    fn drop_reason(&mut self, now: Time, packet: &Packet) -> Option<DropReason> {
+    /// Returns the reason for which RED or the buffer limit requires a drop at the arrival of `packet`, and true if a mark is enough; `None`
+    /// if neither requires a drop.
+    fn drop_reason(&mut self, now: Time, packet: &Packet) -> Option<(DropReason, bool)> {
         let backlog = self.queue.backlog();
-        let verdict = if self.in_bytes {
-            self.law.on_arrival_in_bytes(now, backlog.bytes, packet.len)
-        } else {
-            self.law.on_arrival(now, backlog.packets)
-        };
+        let verdict = self.law.verdict(now, backlog, packet, self.in_bytes);
         if !self.buffer.accepts(backlog, packet) {
             self.law.on_overflow();
-            return Some(DropReason::Overflow);
+            return Some((DropReason::Overflow, false));
         }
+        let can_mark = self.law.is_marking(verdict) && packet.ecn != Ecn::NOT_ECT;
         match verdict {
             Verdict::Accept => None,
-            Verdict::Early => Some(DropReason::Early),
-            Verdict::Forced => Some(DropReason::Forced),
+            Verdict::Early => Some((DropReason::Early, can_mark)),
+            Verdict::Forced => Some((DropReason::Forced, can_mark)),
         }
     }
 }
 
-impl QueueDiscipline for Red {
+impl<L: RedControl> QueueDiscipline for Red<L> {
     fn enqueue(&mut self, now: Time, mut packet: Packet, events: &mut dyn PacketEvents) {
         let reason = self.drop_reason(now, &packet);
-        let p = &self.law.parameters;
-        let can_mark = match reason {
-            Some(DropReason::Early) => p.ecn,
-            Some(DropReason::Forced) => p.ecn && !p.hard,
-            _ => false,
-        };
-        if can_mark && packet.ecn != Ecn::NOT_ECT {
+        if let Some((_, true)) = reason {
             // RFC 3168, section 5: "the CE codepoint of an ECN-Capable packet SHOULD only be set if the router would
             // otherwise have dropped the packet as an indication of congestion to the end nodes".
             set_ce(now, &mut packet, events);
-        } else if let Some(reason) = reason {
+        } else if let Some((reason, _)) = reason {
             let Self { queue, buffer, victims, .. } = self;
             let push_out_victim = |victims: &mut Victims| {
                 // A limit in bytes may require several packets to be pushed out.
