@@ -1,4 +1,4 @@
-//! Tests of queues, ports and networks of ports, and comparison of the queues with the queues of ns-3.
+//! Tests of queues, ports and networks of ports, and comparison of the queues with the queues of ns-3 and of Linux.
 
 mod changes;
 mod detours;
@@ -6,4 +6,5 @@ mod fabric;
 mod kinds;
 mod ns3;
 mod port;
+mod records;
 mod trains;
