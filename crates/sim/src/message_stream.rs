@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_is_heard_before_all_data_even_where_the_data_opens_the_connection() {
+    fn an_opening_is_delivered_before_all_data_even_where_the_data_opens_the_connection() {
         let mut stream = Stream::new(true);
         let m = message(100, 1);
         stream.push_message(m);
