@@ -1,11 +1,18 @@
+use super::reno::is_factor;
 use super::slow_start::{SlowStart, SlowStartKind};
 use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Idle, Phase, Start};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Span, Time, math};
+use catnip_base::{ParseError, Share, Span, Time, math};
 
 /// Configuration of [`Cubic`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CubicSpec {
+    /// Decrease factor (RFC 9438, section 4.6: "beta_cubic SHOULD be set to 0.7").
+    pub beta: f64,
+    /// Scaling factor C, segments per cubic second. RFC 9438, section 5.1: "it is RECOMMENDED to set C = 0.4".
+    pub c: f64,
+    /// Decrease factor of a mark, which is 0.85 for alternative backoff with ECN (RFC 8511, section 3.1); `None` is that of a loss.
+    pub beta_ecn: Option<f64>,
     /// Fast convergence (RFC 9438, section 4.7): a flow whose cwnd at a loss is below the last maximum releases more bandwidth.
     pub fast_convergence: bool,
     /// Slow start algorithm.
@@ -14,25 +21,60 @@ pub struct CubicSpec {
 
 impl Default for CubicSpec {
     fn default() -> Self {
-        Self { fast_convergence: true, slow_start: SlowStartKind::default() }
+        Self {
+            beta: BETA,
+            c: C,
+            beta_ecn: None,
+            fast_convergence: true,
+            slow_start: SlowStartKind::default(),
+        }
     }
 }
 
 impl Kind for CubicSpec {
     const USAGE: &'static [Usage] = &[(
-        "cubic[:fast-convergence=false,slow-start=hystart++]",
-        "CUBIC (RFC 9438): the window grows with the time since the last reduction; slow-start as in reno",
+        "cubic[:beta=0.7,c=0.4,beta-ecn=0.85,fast-convergence=false,slow-start=hystart++]",
+        "CUBIC (RFC 9438): the window grows with the time since the last reduction; beta: what a reduction leaves of the window; c: segments \
+         per cubic second; beta-ecn as in reno, by default beta; slow-start as in reno",
     )];
-    const EXAMPLES: &'static [&'static str] = &["cubic", "cubic:fast-convergence=false,slow-start=hystart"];
+    const EXAMPLES: &'static [&'static str] =
+        &["cubic", "cubic:beta=0.8,c=1,beta-ecn=0.85,fast-convergence=false,slow-start=hystart"];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        let fast_convergence = text.option("fast-convergence", true)?;
-        Ok(Self { fast_convergence, slow_start: text.option("slow-start", SlowStartKind::default())? })
+        let spec = Self {
+            beta: text.option("beta", Share(BETA))?.0,
+            c: text.option("c", C)?,
+            beta_ecn: text.optional("beta-ecn")?.map(|Share(beta)| beta),
+            fast_convergence: text.option("fast-convergence", true)?,
+            slow_start: text.option("slow-start", SlowStartKind::default())?,
+        };
+        if !is_factor(spec.beta) || !spec.beta_ecn.is_none_or(is_factor) || !(spec.c > 0.0 && spec.c <= MAX_C)
+        {
+            return Err(
+                text.error(format!("beta and beta-ecn between 0 and 1, and c above 0 and at most {MAX_C}"))
+            );
+        }
+        Ok(spec)
     }
 
     fn write(&self, to: &mut Written) {
-        let to = to.name("cubic").option("fast-convergence", self.fast_convergence, true);
-        to.option("slow-start", self.slow_start, SlowStartKind::default());
+        let to = to.name("cubic").option("beta", Share(self.beta), Share(BETA)).option("c", self.c, C);
+        if let Some(beta) = self.beta_ecn {
+            to.key("beta-ecn", Share(beta));
+        }
+        to.option("fast-convergence", self.fast_convergence, true).option(
+            "slow-start",
+            self.slow_start,
+            SlowStartKind::default(),
+        );
+    }
+}
+
+impl CubicSpec {
+    /// Returns the growth of the Reno-friendly window per round trip, segments. RFC 9438, section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) /
+    /// (1 + beta_cubic)".
+    fn alpha(&self) -> f64 {
+        3.0 * (1.0 - self.beta) / (1.0 + self.beta)
     }
 }
 
@@ -79,12 +121,12 @@ struct Epoch {
     w_est: f64,
 }
 
-/// Scaling factor C, segments per cubic second. RFC 9438, section 5: "it is RECOMMENDED to set C = 0.4" (section 5.1).
+/// Default of the scaling factor.
 const C: f64 = 0.4;
-/// Decrease factor. Section 4.6: "beta_cubic SHOULD be set to 0.7".
+/// Largest scaling factor, beyond which no network is described.
+const MAX_C: f64 = 1000.0;
+/// Default of the decrease factor.
 const BETA: f64 = 0.7;
-/// Growth of the Reno-friendly window per round trip, segments. Section 4.3: "alpha_cubic = 3 * (1 - beta_cubic) / (1 + beta_cubic)".
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Minimum ssthresh, segments.
 const MIN_SSTHRESH: f64 = 2.0;
 
@@ -117,7 +159,7 @@ impl Cubic {
     /// current congestion avoidance stage".
     fn begin_epoch(&self, now: Time) -> Epoch {
         let (k, plateau) = match self.w_max > self.cwnd {
-            true => (math::cbrt((self.w_max - self.cwnd) / C), self.w_max),
+            true => (math::cbrt((self.w_max - self.cwnd) / self.spec.c), self.w_max),
             false => (0.0, self.cwnd),
         };
         Epoch { start: now, k, plateau, w_est: self.cwnd }
@@ -128,9 +170,9 @@ impl Cubic {
         let acked = self.segments(ack.bytes);
         // Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", and once W_est has "reached cwnd_prior ... the sender
         // SHOULD set alpha_cubic to 1".
-        let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
+        let alpha = if epoch.w_est < self.cwnd_prior { self.spec.alpha() } else { 1.0 };
         epoch.w_est += alpha * acked / self.cwnd;
-        let w_cubic = |t: f64| C * (t - epoch.k).powi(3) + epoch.plateau;
+        let w_cubic = |t: f64| self.spec.c * (t - epoch.k).powi(3) + epoch.plateau;
         let t = (ack.now - epoch.start).as_secs();
         if w_cubic(t) < epoch.w_est {
             // "If W_cubic(t) is less than W_est(t), then cwnd SHOULD be set to W_est(t)".
@@ -198,24 +240,32 @@ impl CongestionControl for Cubic {
             self.undo = Some(Box::new(self.clone()));
         }
         self.slow_start.on_congestion(event.cause == Cause::Restart);
+        let mut reduced = self.ssthresh;
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if !event.repeated {
-            // Section 4.6: "ssthresh = flight_size * beta_cubic", at least two segments. Data sent beyond cwnd does not count.
+            // Section 4.6: "ssthresh = flight_size * beta_cubic". Data sent beyond cwnd does not count.
             let flight = if self.reduces_from_cwnd {
                 self.cwnd
             } else {
                 self.segments(event.in_flight).min(self.cwnd)
             };
-            self.ssthresh = (flight * BETA).max(MIN_SSTHRESH);
+            let beta = match event.cause {
+                Cause::Mark => self.spec.beta_ecn.unwrap_or(self.spec.beta),
+                Cause::Loss | Cause::Restart => self.spec.beta,
+            };
+            reduced = flight * beta;
+            self.ssthresh = reduced.max(MIN_SSTHRESH);
             self.ssthresh_was_set = true;
             self.cwnd_prior = self.cwnd;
             // Section 4.7: "if (cwnd < W_max and fast convergence is enabled), further reduce W_max".
             let converges = self.spec.fast_convergence && self.cwnd < self.w_max;
-            self.w_max = if converges { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+            self.w_max = if converges { self.cwnd * (1.0 + self.spec.beta) / 2.0 } else { self.cwnd };
         }
         self.epoch = None;
         match event.cause {
-            Cause::Loss | Cause::Mark => self.cwnd = self.ssthresh,
+            // Section 4.6: "cwnd = max(ssthresh, 2)" for a loss, "cwnd = max(ssthresh, 1)" for a mark, then "ssthresh = max(ssthresh, 2)".
+            Cause::Loss => self.cwnd = self.ssthresh,
+            Cause::Mark => self.cwnd = reduced.max(1.0),
             Cause::Restart => {
                 self.cwnd = 1.0;
                 // Section 4.8: after a timeout, the plateau of the next stage is the initial window of that stage.

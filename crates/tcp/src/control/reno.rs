@@ -3,35 +3,54 @@ use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Recovered, Start,
 };
 use catnip_base::notation::{Kind, Notation, Usage, Written};
-use catnip_base::{ParseError, Time};
+use catnip_base::{ParseError, Share, Time};
 
 /// Configuration of [`Reno`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenoSpec {
+    /// Share of the window that a mark leaves, which is 0.8 for alternative backoff with ECN (RFC 8511, section 3.1); `None` is one half.
+    pub beta_ecn: Option<f64>,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
 impl Kind for RenoSpec {
     const USAGE: &'static [Usage] = &[(
-        "reno[:slow-start=hystart++]",
-        "slow start and congestion avoidance (RFC 5681); slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, \
+        "reno[:beta-ecn=0.8,slow-start=hystart++]",
+        "slow start and congestion avoidance (RFC 5681); beta-ecn: what a mark leaves of the window (RFC 8511), by default as much as a loss; \
+         slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, \
          eca-one-more-round (CATNIP)",
     )];
-    const EXAMPLES: &'static [&'static str] = &["reno", "reno:slow-start=hystart++"];
+    const EXAMPLES: &'static [&'static str] = &["reno", "reno:beta-ecn=0.8,slow-start=hystart++"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
-        Ok(Self { slow_start: text.option("slow-start", SlowStartKind::default())? })
+        let spec = Self {
+            beta_ecn: text.optional("beta-ecn")?.map(|Share(beta)| beta),
+            slow_start: text.option("slow-start", SlowStartKind::default())?,
+        };
+        match spec.beta_ecn.is_none_or(is_factor) {
+            true => Ok(spec),
+            false => Err(text.error("beta-ecn between 0 and 1")),
+        }
     }
     fn write(&self, to: &mut Written) {
-        to.name("reno").option("slow-start", self.slow_start, SlowStartKind::default());
+        let to = to.name("reno");
+        if let Some(beta) = self.beta_ecn {
+            to.key("beta-ecn", Share(beta));
+        }
+        to.option("slow-start", self.slow_start, SlowStartKind::default());
     }
 }
 
 impl ControlKind for RenoSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
-        Reno::new(start).with_slow_start(self.slow_start)
+        Reno { beta_ecn: self.beta_ecn, ..Reno::new(start).with_slow_start(self.slow_start) }
     }
+}
+
+/// Returns true if a reduction may leave this share of the window.
+pub(super) fn is_factor(beta: f64) -> bool {
+    beta > 0.0 && beta < 1.0
 }
 
 /// Slow start and congestion avoidance (RFC 5681, section 3.1). Windows are fractional numbers of segments, as in ns-2.
@@ -44,6 +63,8 @@ pub struct Reno {
     ssthresh_was_set: bool,
     segment: f64,
     halving: Halving,
+    /// Share of the window that a mark leaves; `None` is one half.
+    beta_ecn: Option<f64>,
     grow_unused: bool,
     byte_counting: bool,
     /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
@@ -63,6 +84,7 @@ impl Reno {
             ssthresh_was_set: false,
             segment: f64::from(start.segment_bytes),
             halving: start.halving,
+            beta_ecn: None,
             grow_unused: start.grow_unused,
             byte_counting: start.byte_counting,
             prior: None,
@@ -174,23 +196,24 @@ impl CongestionControl for Reno {
             self.prior = Some((self.cwnd, self.ssthresh));
         }
         let limit = self.segments(event.receive_window);
-        let half = match self.halving {
-            Halving::WholeSegments => (self.cwnd.floor().min(limit) / 2.0).floor(),
-            Halving::Window => self.cwnd.min(limit) / 2.0,
+        let beta = self.beta_ecn.filter(|_| event.cause == Cause::Mark).unwrap_or(0.5);
+        let reduced = match self.halving {
+            Halving::WholeSegments => (self.cwnd.floor().min(limit) * beta).floor(),
+            Halving::Window => self.cwnd.min(limit) * beta,
             // RFC 5681, section 3.2: data that limited transmit or a recovery has sent beyond cwnd does not count.
-            Halving::Flight => (self.segments(event.in_flight).min(self.cwnd) / 2.0).max(MIN_SSTHRESH),
+            Halving::Flight => (self.segments(event.in_flight).min(self.cwnd) * beta).max(MIN_SSTHRESH),
         };
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
         if event.repeated && self.halving == Halving::Flight {
             self.cwnd = 1.0;
             return;
         }
-        let rounded = if self.halving == Halving::Flight { half } else { half.floor() };
+        let rounded = if self.halving == Halving::Flight { reduced } else { reduced.floor() };
         self.ssthresh = rounded.max(MIN_SSTHRESH);
         self.ssthresh_was_set = true;
         self.cwnd = match event.cause {
             Cause::Restart => 1.0,
-            Cause::Loss | Cause::Mark => half,
+            Cause::Loss | Cause::Mark => reduced,
         };
     }
 
@@ -406,5 +429,20 @@ mod tests {
             control.on_recovered(&Recovered { now: Time::ZERO, deflation, retransmitted: 0 });
             assert_eq!(control.control().cwnd, expected);
         }
+    }
+    #[test]
+    fn a_mark_leaves_the_share_of_rfc_8511_and_a_loss_a_half() {
+        // Section 3.1: "ssthresh = max(FlightSize * beta_{ecn}, 2 * SMSS)", with "beta_{ecn} = 0.8" for Reno.
+        let spec = RenoSpec { beta_ecn: Some(0.8), ..RenoSpec::default() };
+        let after = |cause, window| {
+            let mut control =
+                spec.build(&Start { halving: Halving::Flight, ..rfc(RecoveryKind::Reno, window).start() });
+            control.on_congestion(&congestion(cause, window.into()));
+            state(&control)
+        };
+        assert_eq!(after(Cause::Mark, 100), (80_000, Some(80_000)));
+        assert_eq!(after(Cause::Mark, 2), (2000, Some(2000)));
+        assert_eq!(after(Cause::Loss, 100), (50_000, Some(50_000)));
+        assert_eq!(after(Cause::Restart, 100), (1000, Some(50_000)));
     }
 }

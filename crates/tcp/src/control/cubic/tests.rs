@@ -3,7 +3,13 @@ use crate::recovery::RecoveryKind;
 use crate::testing::{SEGMENT, rfc};
 use proptest::prelude::*;
 
-const SPEC: CubicSpec = CubicSpec { fast_convergence: true, slow_start: SlowStartKind::Standard };
+const SPEC: CubicSpec = CubicSpec {
+    beta: 0.7,
+    c: 0.4,
+    beta_ecn: None,
+    fast_convergence: true,
+    slow_start: SlowStartKind::Standard,
+};
 
 fn at(secs: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(secs)
@@ -65,6 +71,46 @@ fn a_loss_takes_three_tenths_of_what_was_in_flight() {
     let mut control = cubic(10);
     control.on_congestion(&congestion(Cause::Loss, 12));
     assert_eq!(state(&control), (7000, Some(7000)));
+}
+
+#[test]
+fn a_mark_leaves_at_least_one_segment_and_a_loss_two() {
+    // RFC 9438, section 4.6: "cwnd = max(ssthresh, 1)" for a reduction on ECE, then "ssthresh = max(ssthresh, 2)".
+    let after = |cause, window| {
+        let mut control = cubic(window);
+        control.on_congestion(&congestion(cause, window.into()));
+        state(&control)
+    };
+    assert_eq!(after(Cause::Mark, 2), (1400, Some(2000)));
+    assert_eq!(after(Cause::Mark, 1), (1000, Some(2000)));
+    assert_eq!(after(Cause::Loss, 1), (2000, Some(2000)));
+    assert_eq!(after(Cause::Mark, 100), (70_000, Some(70_000)));
+}
+
+#[test]
+fn a_mark_leaves_the_share_of_rfc_8511() {
+    // RFC 8511, section 3.1: "beta_{ecn} = 0.85" for CUBIC.
+    let start = rfc(RecoveryKind::SackRfc6675, 100).start();
+    let after = |cause| {
+        let mut control = Cubic::new(&start, CubicSpec { beta_ecn: Some(0.85), ..SPEC });
+        control.on_congestion(&congestion(cause, 100));
+        state(&control)
+    };
+    assert_eq!(after(Cause::Mark), (85_000, Some(85_000)));
+    assert_eq!(after(Cause::Loss), (70_000, Some(70_000)));
+}
+
+#[test]
+fn beta_and_c_shape_the_whole_curve() {
+    // RFC 9438, section 4.2: K = cbrt((W_max - cwnd_epoch) / C) = cbrt((1000 - 800) / 1.6) = 5; section 4.3: alpha_cubic = 3 * 0.2 / 1.8.
+    let spec = CubicSpec { beta: 0.8, c: 1.6, ..SPEC };
+    let mut control = Cubic::new(&rfc(RecoveryKind::SackRfc6675, 1000).start(), spec);
+    control.on_congestion(&congestion(Cause::Loss, 1000));
+    assert_eq!(control.cwnd, 800.0);
+    control.on_ack(&ack(at(0.0), 1));
+    let epoch = control.epoch.unwrap();
+    assert!((epoch.k - 5.0).abs() < 1e-9 && epoch.plateau == 1000.0, "{epoch:?}");
+    assert!((epoch.w_est - 800.0 - 1.0 / 3.0 / 800.0).abs() < 1e-9, "{epoch:?}");
 }
 
 #[test]
