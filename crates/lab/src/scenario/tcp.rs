@@ -78,6 +78,10 @@ pub(crate) struct TcpFile {
     /// Three-way handshake (SYN, SYN-ACK, ACK) at the start of connections; without a handshake, connections are established at once.
     #[schemars(example = true)]
     pub(crate) handshake: Option<bool>,
+    /// True if the round trip of the handshake is the first RTT sample (RFC 6298, section 2); if false, or if there is no handshake, a loss
+    /// before the first ACK of data costs `rto_first`.
+    #[schemars(example = false)]
+    pub(crate) times_handshake: Option<bool>,
     /// True if short data segments are padded to full size on the wire.
     #[schemars(example = false)]
     pub(crate) padded: Option<bool>,
@@ -308,6 +312,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         grow_unused: file.grow_unused.unwrap_or(base.grow_unused),
         limited_transmit: file.limited_transmit.unwrap_or(base.limited_transmit),
         handshake,
+        times_handshake: file.times_handshake.unwrap_or(base.times_handshake),
         fin: file.fin.unwrap_or(base.fin),
         rto: RtoConfig { tick, first: rto_first.unwrap_or(base.rto.first), min, max, ..base.rto },
         ..base

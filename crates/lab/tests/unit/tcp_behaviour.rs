@@ -1,8 +1,9 @@
 //! Transfers, checked packet by packet against the examples of the papers and the rules of the RFCs.
 
 use catnip_base::Span;
-use catnip_lab::{TraceRequest, TraceRow, trace};
+use catnip_lab::{Column, RunRequest, Scenario, TableName, TraceRequest, TraceRow, run_all, trace};
 use catnip_tcp::{TcpConfig, profile};
+use std::path::Path;
 
 /// Returns a transfer over the two-node network of the CATNIP paper (section III-A): 1 Mbit/s, 100 ms, segments of 512 B.
 fn paper(packets: u64, drop: &[u64], change: impl FnOnce(&mut TcpConfig)) -> TraceRequest {
@@ -207,6 +208,61 @@ fn a_handshake_takes_one_round_trip_and_a_lost_syn_the_first_timeout() {
     assert!((done_s(&request) - plain - 6.0).abs() < 1e-6, "{}", done_s(&request));
     request.drop = vec![1, 2];
     assert!((done_s(&request) - plain - 18.0).abs() < 1e-6, "{}", done_s(&request));
+}
+
+/// Returns the duration of a transfer over a round trip of 100 ms with a first timeout of `first`, seconds. `lost` are the losses among the
+/// packets of the server, and `keys` are added to `[tcp]`.
+fn transfer_s(first: &str, keys: &str, lost: &str) -> f64 {
+    let text = format!(
+        r#"
+id = "X"
+title = "A transfer"
+[node]
+server = {{ kind = "host" }}
+client = {{ kind = "host" }}
+[link.l]
+from = "server"
+to = "client"
+rate = "10Mbit"
+delay = "50ms"
+queue = "drop-tail:50"
+there.loss = "{lost}"
+[tcp]
+profile = "ns2-2.35"
+rto_first = "{first}"
+rto_min = "1s"
+handshake = true
+{keys}
+[traffic.t]
+kind = "bulk"
+from = "server"
+to = "client"
+packets = 3
+"#
+    );
+    let scenario = Scenario::parse(Path::new("x.toml"), &text).unwrap();
+    let (variants, tables) = (vec!["default"], vec![TableName::TRANSFERS]);
+    let request = RunRequest { variants, seeds: vec![1], tables, threads: 1, every: None };
+    let tables = run_all(&scenario, &request, &mut |_| true).unwrap().expect("the run is not interrupted");
+    let columns = tables[&TableName::TRANSFERS].columns();
+    match columns.iter().find(|(name, _)| *name == "time_s").map(|(_, column)| column) {
+        Some(Column::Float(times)) => times[0],
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_lost_first_segment_costs_the_first_timeout_unless_the_handshake_is_a_sample() {
+    // The first packet of the server is its SYN-ACK. Timeouts are whole ticks of 10 ms.
+    for (first, keys, timeout_s) in [
+        ("6s", "", 1.0),
+        ("6s", "times_handshake = true", 1.0),
+        ("6s", "times_handshake = false", 6.0),
+        ("3s", "times_handshake = false", 3.0),
+    ] {
+        let cost_s = transfer_s(first, keys, "packets:2") - transfer_s(first, keys, "none");
+        assert!((timeout_s - 0.011..timeout_s + 0.3).contains(&cost_s), "{first}, {keys:?}: {cost_s} s");
+    }
 }
 
 #[test]
