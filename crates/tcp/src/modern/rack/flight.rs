@@ -358,6 +358,22 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_forgets_the_reports_of_a_peer_that_has_discarded_the_first_segment() {
+        // RFC 2018, section 8: "After a retransmit timeout the data sender SHOULD turn off all of the SACKed bits". tcp_timeout_mark_lost
+        // does so if the first segment is SACKed, which the cumulative ACK contradicts.
+        let mark_all = |first_sacked: u64| {
+            let mut flight = Flight::default();
+            (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT));
+            flight.on_sack(first_sacked * SEGMENT, (first_sacked + 1) * SEGMENT, |_| ());
+            flight.on_sack(2 * SEGMENT, 3 * SEGMENT, |_| ());
+            flight.mark_all_lost(|_| false, |_| ());
+            (flight.sacked_out(), flight.lost_out(), flight.fack() / SEGMENT)
+        };
+        assert_eq!(mark_all(0), (0, 3, 0));
+        assert_eq!(mark_all(1), (2, 1, 3), "the first segment is only missing");
+    }
+
+    #[test]
     fn a_segment_of_which_two_reports_tell_a_half_each_has_not_arrived_yet() {
         let mut flight = Flight::default();
         (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT));

@@ -103,3 +103,65 @@ impl RttEstimator {
         self.samples
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> RtoConfig {
+        RtoConfig { min: Span::from_millis(200), ..crate::profile::rfc().rto }
+    }
+
+    /// Returns an estimator after samples of the given RTTs, ms, in one round.
+    fn sampled(rtts_ms: &[u64]) -> RttEstimator {
+        let mut rtt = RttEstimator::new();
+        rtts_ms.iter().for_each(|&ms| rtt.sample(&config(), Span::from_millis(ms), 10, 20));
+        rtt
+    }
+
+    fn rto_us(rtt: &RttEstimator) -> u64 {
+        rtt.timeout(&config()).as_nanos() / 1000
+    }
+
+    #[test]
+    fn the_first_sample_counts_three_times_or_once_with_the_minimum() {
+        // RFC 6298, rule 2.2: SRTT + 4 * RTTVAR = R + 4 * R / 2. tcp_rtt_estimator: mdev_max is at least tcp_rto_min.
+        assert_eq!([rto_us(&sampled(&[400])), rto_us(&sampled(&[50]))], [1_200_000, 250_000]);
+    }
+
+    #[test]
+    fn a_longer_round_trip_counts_at_once_and_an_eighth_of_a_shorter_one() {
+        // tcp_rtt_estimator, of 400 ms and a mean deviation of 800 ms (times four): the error of 320 ms exceeds a quarter of it by 120 ms.
+        // SRTT is 7/8 * 400 + 720 / 8 = 440 ms, and the deviation is 800 + 120.
+        assert_eq!(rto_us(&sampled(&[400, 720])), 440_000 + 920_000);
+        // "if (m > 0) m >>= 3": SRTT is 360 ms, and the deviation is 800 + 120 / 8.
+        assert_eq!(rto_us(&sampled(&[400, 80])), 360_000 + 815_000);
+    }
+
+    #[test]
+    fn the_deviation_falls_by_a_quarter_of_the_way_once_per_round_down_to_the_minimum() {
+        let mut rtt = sampled(&[400]);
+        let mut sample = |snd_una: u64| {
+            rtt.sample(&config(), Span::from_millis(400), snd_una, snd_una + 10);
+            rto_us(&rtt) - 400_000
+        };
+        // The round ends when the byte behind SND.NXT = 20 is acknowledged. The deviation falls from 800 to 600 and 450 ms, but the maximum
+        // of this round is that of its beginning.
+        assert_eq!([sample(20), sample(21)], [800_000, 800_000]);
+        // The maximum of the next round is 337.5 ms: 800 - (800 - 337.5) / 4.
+        assert_eq!(sample(32), 684_375);
+        let settled: Vec<u64> = (4..80).map(|round| sample(20 * round)).collect();
+        assert!(settled.iter().all(|&deviation| deviation >= 200_000), "{settled:?}");
+        assert!(settled[75] < 200_010, "{}", settled[75]);
+    }
+
+    #[test]
+    fn each_expiry_doubles_the_timeout_until_the_next_sample() {
+        let mut rtt = sampled(&[400]);
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rto_us(&rtt), 4_800_000);
+        rtt.sample(&config(), Span::from_millis(400), 10, 20);
+        assert_eq!(rto_us(&rtt), 1_200_000);
+    }
+}

@@ -156,6 +156,9 @@ fn timestamps_tell_of_a_spurious_timeout_where_only_the_first_segment_is_acknowl
     tcp.at(708).ack(3).cwnd(2.0).sends(&[16, 17]);
     // Step 3a: a segment above the missing one is SACKed, so the missing segment was lost.
     tcp.at(808).sack(3, &[16..=16]).sends(&[4]);
+    // From then on, recovery is the conventional one: original data that arrives late undoes nothing.
+    tcp.at(820).sack(3, &[6..=6, 16..=16]).cwnd(2.0);
+    tcp.take();
 }
 
 #[test]
@@ -165,6 +168,44 @@ fn a_timeout_loses_all_but_what_was_sent_less_than_a_round_trip_ago() {
     tcp.sends(&(11..=30).collect::<Vec<_>>()).at(308).wakes().sends(&[31]);
     tcp.at(560).advertises(100 * SEGMENT).dup().sends(&[]);
     tcp.at(608).times_out().sends(&[11]).cwnd(1.0);
+}
+
+#[test]
+fn a_timeout_of_a_recovery_is_not_held_for_spurious_because_of_late_data() {
+    // tcp_enter_loss: F-RTO if it is a new recovery or "icsk_retransmits". A timeout during fast recovery is neither.
+    let mut tcp = Scene::new(linux(), 11);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).at(400).times_out().sends(&[1]).cwnd(1.0);
+    tcp.at(420).sack(0, &[5..=6, 2..=4]).cwnd(1.0);
+}
+
+#[test]
+fn after_a_timeout_the_window_holds_what_may_still_arrive_and_one_segment_more() {
+    let mut tcp = Scene::new(linux(), 10);
+    tcp.sends(&TEN).at(100).ack(9).timer(400).at(400).wakes().sends(&[10]).timer(700);
+    // 11 leaves less than a round trip (100 ms) before the timeout. tcp_enter_loss: "tcp_packets_in_flight(tp) + 1".
+    tcp.at(650).writes(SEGMENT).sends(&[11]).at(700).wakes().sends(&[]);
+    tcp.times_out().sends(&[10]).cwnd(2.0);
+}
+
+#[test]
+fn the_round_trip_for_the_timeout_is_that_of_the_first_segment_and_the_least_one_that_of_the_last() {
+    // tcp_clean_rtx_queue: seq_rtt_us is measured from first_ackt, and ca_rtt_us, which is that of tcp_update_rtt_min, from last_ackt.
+    let mut tcp = Scene::new(linux(), 1);
+    tcp.sends(&[1]).at(50).writes(SEGMENT).sends(&[2]).at(150).ack(2);
+    assert_eq!(tcp.sender().srtt(), Some(Span::from_millis(150)));
+    // The reordering window is a quarter of 100 ms.
+    tcp.writes(3 * SEGMENT).sends(&[3, 4, 5]).at(350).sack(2, &[4..=5]).timer(150 + 200 + 25 + 8);
+}
+
+#[test]
+fn an_ack_of_a_retransmission_measures_no_round_trip() {
+    // Karn's rule, also for the other segments of the ACK. tcp_clean_rtx_queue: "if (likely(first_ackt) && !(flag &
+    // FLAG_RETRANS_DATA_ACKED))".
+    let mut tcp = Scene::new(linux(), 11);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]);
+    let before = tcp.sender().stats().rtt_samples;
+    tcp.at(200).ack(11);
+    assert_eq!(tcp.sender().stats().rtt_samples, before);
 }
 
 #[test]
