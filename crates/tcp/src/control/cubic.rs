@@ -48,8 +48,8 @@ impl Kind for CubicSpec {
             fast_convergence: text.option("fast-convergence", true)?,
             slow_start: text.option("slow-start", SlowStartKind::default())?,
         };
-        if !is_factor(spec.beta) || !spec.beta_ecn.is_none_or(is_factor) || !(spec.c > 0.0 && spec.c <= MAX_C)
-        {
+        let has_valid_factors = is_factor(spec.beta) && spec.beta_ecn.is_none_or(is_factor);
+        if !(has_valid_factors && spec.c > 0.0 && spec.c <= MAX_C) {
             return Err(
                 text.error(format!("beta and beta-ecn between 0 and 1, and c above 0 and at most {MAX_C}"))
             );
