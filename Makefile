@@ -20,7 +20,7 @@ export CATNIP_SKIPPED := $(CURDIR)/build/skipped.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help build demo test test-unit test-integration test-system test-papers slowest lint audit msrv wheel bench page gate soak profile mutants packetdrill example \
-  validate qdisc docs ci fresh
+  validate qdisc record-qdiscs docs ci fresh
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +128,10 @@ validate:  ## Compare with the papers and ns-2 at full length; goes on where it 
 qdisc:  ## Boot a newer kernel in an emulator and test the router in it (two minutes and, once, 125 MB; ARGS=SEED)
 	@tools/need.sh qdisc
 	tools/qdisc_vm.sh $(ARGS)
+
+record-qdiscs:  ## Record what a newer kernel's qdiscs do with given packets, in an emulator (ten minutes; ARGS='FOLDER SEED CASE')
+	@tools/need.sh record-qdiscs
+	tools/record_qdisc.sh $(or $(ARGS),crates/net/tests/unit/data/linux)
 
 packetdrill:  ## Step the simulated Linux and this kernel by random scripts; those that differ are made smaller (as root; ARGS='--seed 2 --count 10000')
 	cargo run --release --quiet --package catnip-drill -- random --count 1000 $(ARGS)

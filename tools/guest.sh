@@ -52,20 +52,15 @@ END
 # It holds what it takes to get at this machine's files.
 make_initrd() {
   rm -rf "$work/initrd"
-  mkdir -p "$work"/initrd/{bin,modules,host,over,root}
+  mkdir -p "$work"/initrd/{bin,host,over,results,root}
   cp "$(command -v busybox)" "$work/initrd/bin/"
-  local module
-  modprobe --dirname="$kernel" --set-version="$version" --show-depends --all 9pnet_virtio 9p overlay |
-    awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$work/modules"
-  while read -r module; do
-    xz --decompress --stdout "$module" >"$work/initrd/modules/$(basename "$module" .xz)"
-    echo "insmod /modules/$(basename "$module" .xz)"
-  done <"$work/modules" >"$work/initrd/load"
+  modules "$work/initrd" 9pnet_virtio 9p overlay >"$work/initrd/load"
   cat >"$work/initrd/init" <<'END'
 #!/bin/busybox sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox --install /bin
 mkdir -p /proc && mount -t proc proc /proc
+[ ! -e /sealed ] || . /sealed
 . /load
 mount -t 9p -o ro,trans=virtio,version=9p2000.L,msize=512000,cache=loose host /host
 mount -t tmpfs over /over
@@ -77,31 +72,86 @@ mount -t tracefs trace /root/sys/kernel/tracing
 mount -t bpf bpf /root/sys/fs/bpf
 mount -t devtmpfs dev /root/dev
 mount -t tmpfs run /root/run
-results=$(sed 's/.* results=\([^ ]*\).*/\1/' /proc/cmdline)
-mount -t 9p -o trans=virtio,version=9p2000.L results "/root$results"
+mount -t 9p -o trans=virtio,version=9p2000.L results /results
+[ ! -e /sealed.results ] || cp /sealed.results/* /results
+results=$(cat /results/folder)
+mount -o bind /results "/root$results"
 chroot /root /bin/sh "$results/command" >/root/dev/ttyS0 2>&1
 echo $? >"/root$results/status"
 echo 0 >/proc/sys/kernel/printk
 poweroff -f
 END
   chmod +x "$work/initrd/init"
-  (cd "$work/initrd" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initrd.gz"
+  archive "$work/initrd" >"$work/initrd.gz"
 }
 
-# guest SECONDS COMMAND…: boots, runs it and fails as it does.
+# modules FOLDER NAME...: puts them, and those that they need, into FOLDER of an initrd; prints the commands that load them.
+modules() {
+  local module folder=$1/modules
+  shift
+  mkdir -p "$folder"
+  modprobe --dirname="$kernel" --set-version="$version" --show-depends --all "$@" |
+    awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r module; do
+    xz --decompress --stdout "$module" >"$folder/$(basename "$module" .xz)"
+    echo "insmod /modules/$(basename "$module" .xz)"
+  done
+}
+
+# The same files give the same bytes.
+archive() {
+  find "$1" -exec touch --no-dereference --date=@0 {} +
+  (cd "$1" && find . | LC_ALL=C sort | cpio --quiet --reproducible --owner=0:0 -o -H newc | gzip -1)
+}
+
+# guest SECONDS COMMAND…: boots, runs it and fails as it does. A script can set `machine`, `boot` and `initrd`.
+machine=(-accel "tcg,thread=multi" -smp 2)
+boot=
+initrd=$work/initrd.gz
 guest() {
   local limit=$1 status
   shift
   rm -f "$results"/*
   echo "$@" >"$results/command"
-  timeout "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -nodefaults -no-reboot -display none \
-    -kernel "$kernel/vmlinuz" -initrd "$work/initrd.gz" -serial stdio \
-    -append "console=ttyS0 quiet panic=-1 results=$results" \
+  echo "$results" >"$results/folder"
+  timeout "$limit" qemu-system-x86_64 "${machine[@]}" -cpu max -m 1024 -nodefaults -no-reboot -display none \
+    -kernel "$kernel/vmlinuz" -initrd "$initrd" -serial stdio \
+    -append "console=ttyS0 quiet panic=-1 $boot" \
     -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
     -virtfs local,path="$results",mount_tag=results,security_model=none,multidevs=remap \
     </dev/null || fail "qemu failed, or the guest did not end within $limit s"
   status=$(cat "$results/status" 2>/dev/null) || fail "the guest ended early"
   ((status == 0)) || fail "the guest's command failed"
+}
+
+# seal FILE…: begins $sealed, the files of a guest that sees nothing of this machine until its script has ended: these, where they
+# are here, and the libraries that they need.
+seal() {
+  local libraries file
+  sealed=$work/sealed
+  rm -rf "$sealed"
+  mkdir -p "$sealed"/{dev,sys,run,tmp,sealed.results}
+  mapfile -t libraries < <(ldd "$@" 2>/dev/null | sed -n 's/[^/]*\(\/[^ ]*\) (0x.*/\1/p' | sort -u)
+  for file in "$@" "${libraries[@]}"; do cp --parents --dereference "$file" "$sealed"; done
+}
+
+# sealed_guest SECONDS SCRIPT [BOOT]: boots with the files of $sealed and runs the script of the guest's shell, in virtual time; its
+# files in /sealed.results become results. Neither this machine's load nor its speed reaches the guest: the same files and the same
+# boot parameters give the same results, random numbers included.
+sealed_guest() {
+  {
+    cat "$sealed/sealed.modules"
+    echo "mount -t devtmpfs dev /dev"
+    echo "mount -t sysfs sys /sys"
+    echo "mount -t tracefs trace /sys/kernel/tracing"
+    echo "{ $2; } >/dev/ttyS0 2>&1 || poweroff -f"
+  } >"$sealed/sealed"
+  archive "$sealed" >"$work/sealed.gz"
+  cat "$work/initrd.gz" "$work/sealed.gz" >"$work/both.gz"
+  # One instruction takes a nanosecond, idle time none. Without a recording, timers can run some instructions earlier or later.
+  local machine=(-accel "tcg,thread=single" -smp 1 -seed 1 -rtc "base=2026-01-01,clock=vm"
+    -icount "shift=0,sleep=off,rr=record,rrfile=$work/recording")
+  local initrd=$work/both.gz boot="tsc=reliable clocksource=tsc ${3:-}"
+  guest "$1" true
 }
 
 fail() {

@@ -2,7 +2,7 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, .venv with what builds the module. What Python needs beyond that, pyproject.toml says.
 #
-# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|page|fresh|qdisc
+# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|page|fresh|qdisc|record-qdiscs
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
@@ -11,6 +11,7 @@ target=$1
 python=${PYTHON:-python3}
 tests=test-unit,test-integration,test-system,test-papers
 compiled=demo,build,$tests,lint,wheel,validate,bench,page
+guest=qdisc,record-qdiscs
 agent=build,test-integration,test-system,lint,validate
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin
@@ -48,16 +49,16 @@ list() {
   need bench     /usr/include/ns3/core-module.h libns3-dev "ns-3"
   need profile   perf        linux-perf
   need fresh     debootstrap debootstrap
-  need qdisc     "$python"   python3
-  need qdisc     qemu-system-x86_64 qemu-system-x86
+  need $guest    "$python"   python3
+  need $guest    qemu-system-x86_64 qemu-system-x86
   need qdisc     clang-19    clang-19
   need qdisc     /usr/include/bpf/bpf_helpers.h libbpf-dev
   need qdisc     bpftool     bpftool
-  need qdisc     busybox     busybox-static
-  need qdisc     cpio        cpio
-  need qdisc     xz          xz-utils
-  need qdisc     depmod      kmod
-  need qdisc     tc          iproute2
+  need $guest    busybox     busybox-static
+  need $guest    cpio        cpio
+  need $guest    xz          xz-utils
+  need $guest    depmod      kmod
+  need $guest    tc          iproute2
   # Debian keeps the part of Python that makes virtual environments in a package of its own.
   if is_for $compiled && has "$python" && ! has_venv; then
     lacks "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" "$in_python"
