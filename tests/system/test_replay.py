@@ -419,6 +419,7 @@ def test_hosts_have_addresses_of_ipv6_if_asked_for(
     script = f"curl -sS {shown} https://{STATIC}/style.css; curl -6 -sS {shown} https://{STATIC}/style.css"
     script += f"; getent ahosts {STATIC} | grep -v -e DGRAM -e RAW"
     ended = replay(recording.folder, script, "--json", option)
+    assert ended.returncode == 0, ended.stderr
     first, second, *known = [line.split()[0] for line in ended.stderr.splitlines()]
     # Without addresses of the Internet, programs prefer IPv4 (RFC 6724).
     assert (first, second) == (default, "2001:2::3")
