@@ -123,7 +123,7 @@ struct Epoch {
 
 /// Default of the scaling factor.
 const C: f64 = 0.4;
-/// Largest scaling factor, beyond which no network is described.
+/// Largest scaling factor.
 const MAX_C: f64 = 1000.0;
 /// Default of the decrease factor.
 const BETA: f64 = 0.7;

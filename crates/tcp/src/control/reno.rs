@@ -18,8 +18,8 @@ impl Kind for RenoSpec {
     const USAGE: &'static [Usage] = &[(
         "reno[:beta-ecn=0.8,slow-start=hystart++]",
         "slow start and congestion avoidance (RFC 5681); beta-ecn: what a mark leaves of the window (RFC 8511), by default as much as a loss; \
-         slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, \
-         eca-one-more-round (CATNIP)",
+         slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, eca-one-more-round \
+         (CATNIP)",
     )];
     const EXAMPLES: &'static [&'static str] = &["reno", "reno:beta-ecn=0.8,slow-start=hystart++"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
@@ -430,6 +430,7 @@ mod tests {
             assert_eq!(control.control().cwnd, expected);
         }
     }
+
     #[test]
     fn a_mark_leaves_the_share_of_rfc_8511_and_a_loss_a_half() {
         // Section 3.1: "ssthresh = max(FlightSize * beta_{ecn}, 2 * SMSS)", with "beta_{ecn} = 0.8" for Reno.
