@@ -1,4 +1,3 @@
-use super::cake::Decision;
 use super::fifo::Fifo;
 use super::limit::Buffer;
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};
@@ -154,6 +153,17 @@ enum After {
     FirstDrop,
     /// Any other signal. The time of the next signal is set only if the next packet has also waited too long.
     Signal,
+}
+
+/// Decision about the packet at the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// No signal.
+    Pass,
+    /// CE mark.
+    Mark,
+    /// Drop.
+    Drop,
 }
 
 /// Packets that wait behind the packet at the head of a queue.

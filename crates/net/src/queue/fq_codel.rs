@@ -1,6 +1,5 @@
-use super::cake::Decision;
 use super::codel::{
-    Behind, CodelLaw, CodelParameters, ControlLaw, LINUX_MTU_BYTES, LinuxControl, RfcControl,
+    Behind, CodelLaw, CodelParameters, ControlLaw, Decision, LINUX_MTU_BYTES, LinuxControl, RfcControl,
 };
 use super::drr::{Drr, TakesTurns, Turn};
 use super::flow_table::FlowTable;

@@ -31,11 +31,13 @@ mod victim;
 mod wrr;
 
 pub use ared::AredSpec;
-pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Decision, Isolation, Tins};
+pub use cake::{Cake, CakeSpec, Cobalt, CobaltParameters, Isolation, Tins};
 pub use catnip::{CatnipQueue, CatnipSpec};
 pub use catnip_middle::CatnipMiddleSpec;
 pub use catnip_red::CatnipRedSpec;
-pub use codel::{Behind, Codel, CodelLaw, CodelParameters, CodelSpec, ControlLaw, LinuxControl, RfcControl};
+pub use codel::{
+    Behind, Codel, CodelLaw, CodelParameters, CodelSpec, ControlLaw, Decision, LinuxControl, RfcControl,
+};
 pub use drop_head::{DropHead, DropHeadSpec};
 pub use drop_tail::{DropTail, DropTailSpec};
 pub use dual_pi2::{DualPi2, DualPi2Law, DualPi2Parameters, DualPi2Spec, Signal};

@@ -1,3 +1,4 @@
+use crate::queue::codel::Decision;
 use catnip_base::{Span, Time};
 
 /// Parameters of COBALT.
@@ -25,17 +26,6 @@ pub struct Cobalt {
     p_drop: u32,
     /// Time of the last change of `p_drop`.
     blue_changed: Time,
-}
-
-/// Decision about the packet at the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// No signal.
-    Pass,
-    /// CE mark.
-    Mark,
-    /// Drop.
-    Drop,
 }
 
 const BLUE_INCREASE: u32 = 1 << 24;

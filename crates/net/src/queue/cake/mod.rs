@@ -8,10 +8,11 @@ mod flows;
 mod hosts;
 mod tins;
 
-pub use cobalt::{Cobalt, CobaltParameters, Decision};
+pub use cobalt::{Cobalt, CobaltParameters};
 pub use hosts::Isolation;
 pub use tins::Tins;
 
+use super::codel::Decision;
 use super::limit::Buffer;
 use super::pool::Pool;
 use super::{BufferBounds, Capacity, PortContext, QueueDiscipline, QueueKind, QueueTraits, set_ce};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::queue::cake::Decision;
+use crate::queue::codel::Decision;
 use std::collections::VecDeque;
 
 fn build(text: &str) -> AnyQueue {
