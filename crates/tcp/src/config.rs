@@ -117,14 +117,17 @@ pub struct DelayedAck {
     /// True if one timer per host fires every `max_delay` and sends the pending ACKs (BSD's fast timer; Stevens, TCP/IP Illustrated 2,
     /// section 25.4). A single segment then waits for half of `max_delay` on average. If false, each segment has its own timer.
     pub heartbeat: bool,
-    /// Number of Linux's quick ACKs (net/ipv4/tcp_input.c, `tcp_incr_quickack`). These ACKs are sent immediately, at the start of a
-    /// connection and after an idle period longer than `quick_after`.
+    /// Number of quick ACKs. These ACKs are sent immediately, at the start of a connection and after an idle period longer than
+    /// `quick_after` (Linux, net/ipv4/tcp_input.c, `tcp_incr_quickack`).
     pub quick: u32,
-    /// Idle period after which quick ACKs are sent. The kernel uses its RTO.
+    /// Idle period after which quick ACKs are sent.
     pub quick_after: Span,
-    /// Maximum delay of Linux's SACK compression (tcp_comp_sack_delay_ns). From the fourth on, ACKs that only report out-of-order data may
-    /// wait for this time, or for a twentieth of the round trip if that is shorter, and are sent as one ACK. With zero, each ACK is sent
-    /// immediately.
+    /// True if all of Linux's rules apply: the delay follows the time between arrivals, answers end quick ACKs, the RTO is the idle period
+    /// after which ACKs are quick again, and ACKs that only report out-of-order data are compressed. `every` is two then.
+    pub linux: bool,
+    /// Maximum delay of SACK compression with `linux` (tcp_comp_sack_delay_ns), without the slack of its timer. From the fourth on, ACKs that
+    /// only report out-of-order data may wait for this time, or for a twentieth of the round trip if that is shorter, and are sent as one
+    /// ACK. With zero, each ACK is sent immediately.
     pub sack_delay: Span,
 }
 

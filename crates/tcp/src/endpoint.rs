@@ -1,4 +1,5 @@
 use crate::ecn_state::EcnState;
+use crate::linux_acks::LinuxAcks;
 use crate::receive_window::TunedWindow;
 use crate::recovery::RecoveryKind;
 use crate::segment::earlier;
@@ -108,6 +109,9 @@ impl Endpoint {
             sender: None,
             receiver: Receiver::new(config.recovery == RecoveryKind::Sack1)
                 .with_dsack(config.recovery.uses_dsack())
+                .with_linux_acks(config.delayed_ack.filter(|delayed| delayed.linux).map(|delayed| {
+                    LinuxAcks::new(delayed.quick, config.segment_bytes.into(), config.rto.first)
+                }))
                 .with_tuned_window(
                     config
                         .tunes_window
@@ -183,6 +187,11 @@ impl Endpoint {
                 self.fin_end = Some(end);
                 self.receiver.request_ack();
             }
+            let (sender, handshake) = (self.sender.as_ref(), self.handshake);
+            self.receiver.set_estimates(|| match sender {
+                Some(sender) => (sender.rto(config), sender.srtt()),
+                None => handshake.estimates(config, self.phase),
+            });
             self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
         }
     }
@@ -235,6 +244,7 @@ impl Endpoint {
                 ..self.acknowledgement(config)
             };
             self.receiver.on_ack_sent();
+            self.receiver.on_data_sent(now);
             return Some(Outgoing {
                 segment,
                 retransmission: sent.retransmission,
@@ -242,6 +252,7 @@ impl Endpoint {
             });
         }
         if self.receiver.needs_ack(now) {
+            self.receiver.on_ack_timer(now);
             let extensions = if EXTENSIONS { self.extensions(now, None, config) } else { Extensions::NONE };
             let segment = Segment {
                 ecn: extensions.ecn,
@@ -443,6 +454,13 @@ impl Handshake {
             Self::RttSample(sent, received) => sender.on_handshake_rtt(sent, received, config),
             Self::Retransmitted => sender.on_handshake_retransmitted(config, phase),
         }
+    }
+
+    /// Returns the RTO and the SRTT of an end that has not sent data; SRTT is `None` without a sample.
+    fn estimates(self, config: &TcpConfig, phase: Span) -> (Span, Option<Span>) {
+        let mut sender = Sender::new(config, phase);
+        self.notify(&mut sender, config, phase);
+        (sender.rto(config), sender.srtt())
     }
 }
 

@@ -14,6 +14,7 @@ pub mod control;
 mod ecn;
 mod ecn_state;
 mod endpoint;
+mod linux_acks;
 mod messages;
 pub mod modern;
 pub mod pacing;

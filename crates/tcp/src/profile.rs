@@ -145,6 +145,7 @@ pub fn bsd_reno() -> TcpConfig {
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
+            linux: false,
             sack_delay: Span::ZERO,
         }),
         ..ns2_s001()
@@ -189,11 +190,11 @@ pub fn linux_6() -> TcpConfig {
         validation: ValidationSpec::Linux,
         rto: RtoConfig { min: Span::from_millis(200), max: Span::from_secs(120), ..rfc().rto },
         delayed_ack: rfc().delayed_ack.map(|standard| DelayedAck {
-            // TCP_DELACK_MIN, TCP_MAX_QUICKACKS, and tcp_comp_sack_delay_ns with its slack.
+            // TCP_DELACK_MIN, TCP_MAX_QUICKACKS, and tcp_comp_sack_delay_ns.
             max_delay: Span::from_millis(40),
             quick: 16,
-            quick_after: Span::from_millis(200),
-            sack_delay: Span::from_micros(1100),
+            linux: true,
+            sack_delay: Span::from_millis(1),
             ..standard
         }),
         ..rfc()
@@ -245,6 +246,7 @@ pub fn rfc() -> TcpConfig {
             heartbeat: false,
             quick: 0,
             quick_after: Span::ZERO,
+            linux: false,
             sack_delay: Span::ZERO,
         }),
         handshake: true,
@@ -267,6 +269,7 @@ pub fn delayed_ack(profile: &TcpConfig) -> DelayedAck {
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
+        linux: false,
         sack_delay: Span::ZERO,
     }
 }
@@ -332,6 +335,7 @@ mod tests {
             heartbeat: true,
             quick: 0,
             quick_after: Span::ZERO,
+            linux: false,
             sack_delay: Span::ZERO,
         };
         assert_eq!((bsd.delayed_ack, bsd.halving), (Some(timer), Halving::WholeSegments));

@@ -1,3 +1,4 @@
+use crate::linux_acks::{Arrival, LinuxAcks, Order};
 use crate::receive_window::TunedWindow;
 use crate::{DelayedAck, SackBlocks, TcpConfig};
 use catnip_base::{Span, Time};
@@ -27,16 +28,9 @@ pub struct Receiver {
     last_data_at: Option<Time>,
     /// Number of ACKs still to be sent immediately, regardless of the rule of delayed ACKs.
     quick_acks: u32,
-    /// Number of ACKs that SACK compression has held back since the last ACK.
-    compressed_acks: u32,
-    /// RCV.NXT, and the number of ACKs since the last change of RCV.NXT that SACK compression could hold back.
-    dup_ack_counter: (u64, u32),
+    /// Delayed ACKs of Linux; `None` if the rule of RFC 5681 applies.
+    linux_acks: Option<Box<LinuxAcks>>,
 }
-
-/// Maximum number of compressed ACKs, tcp_comp_sack_nr.
-const MAX_COMPRESSED_ACKS: u32 = 44;
-/// Number of duplicate ACKs that are never compressed, so that any sender can detect a loss.
-const UNCOMPRESSED_ACKS: u32 = 3;
 
 impl Receiver {
     /// Creates a receiver without data. With `forgets_unreported`, a range that did not fit into an ACK is never reported again.
@@ -52,6 +46,11 @@ impl Receiver {
     /// Sets the receive window with auto-tuning; `None` turns auto-tuning off.
     pub(crate) fn with_tuned_window(self, tuned_window: Option<TunedWindow>) -> Self {
         Self { tuned_window: tuned_window.map(Box::new), ..self }
+    }
+
+    /// Sets the delayed ACKs of Linux; `None` leaves those of RFC 5681.
+    pub(crate) fn with_linux_acks(self, linux_acks: Option<LinuxAcks>) -> Self {
+        Self { linux_acks: linux_acks.map(Box::new), ..self }
     }
 
     /// Returns the receive window, bytes: the window with auto-tuning if auto-tuning is on, otherwise `default`.
@@ -99,6 +98,9 @@ impl Receiver {
         }
         self.unacknowledged += 1;
         let window_grows = self.tuned_window.is_some() && self.update_window(now, seq, end);
+        if self.linux_acks.is_some() {
+            return self.schedule_linux_ack(now, (seq, end), (in_order, filled_gap), window_grows, delayed);
+        }
         let nothing_missing = self.out_of_order.is_empty() && !filled_gap;
         let prev_data_at = self.last_data_at.replace(now);
         if let Some(d) = delayed
@@ -107,8 +109,6 @@ impl Receiver {
         {
             self.quick_acks = d.quick;
         }
-        // tcp_grow_window: "quick |= 1".
-        self.quick_acks |= u32::from(window_grows);
         let can_delay = |d: &&DelayedAck| {
             nothing_missing
                 && self.quick_acks == 0
@@ -117,10 +117,7 @@ impl Receiver {
         };
         match delayed.filter(can_delay) {
             Some(d) if self.unacknowledged < d.every => self.ack_due = Some(d.due(now, phase)),
-            _ => match delayed.filter(|d| d.sack_delay > Span::ZERO && self.should_compress()) {
-                Some(d) => self.compress(now, d.sack_delay),
-                None => self.ack_now = true,
-            },
+            _ => self.ack_now = true,
         }
     }
 
@@ -131,7 +128,13 @@ impl Receiver {
 
     /// Requests an immediate ACK. At least `acks` ACKs, including this one, are sent without delay.
     pub(crate) fn enter_quick_acks(&mut self, acks: u32) {
-        self.quick_acks = self.quick_acks.max(acks);
+        match &mut self.linux_acks {
+            Some(linux_acks) => {
+                let window = self.tuned_window.as_ref().map_or(u64::MAX, |tuned| tuned.window());
+                linux_acks.enter_quick_acks(acks, window);
+            }
+            None => self.quick_acks = self.quick_acks.max(acks),
+        }
         self.ack_now = true;
     }
 
@@ -154,7 +157,35 @@ impl Receiver {
         self.ack_due = None;
         self.ack_now = false;
         self.dsack = None;
-        self.compressed_acks = 0;
+        if let Some(linux_acks) = &mut self.linux_acks {
+            linux_acks.on_ack_sent(self.rcv_nxt);
+        }
+    }
+
+    /// Handles the transmission of data, after [`Self::on_ack_sent`].
+    #[inline]
+    pub(crate) fn on_data_sent(&mut self, now: Time) {
+        if let Some(linux_acks) = &mut self.linux_acks {
+            linux_acks.on_data_sent(now);
+        }
+    }
+
+    /// Handles the expiry of the ACK timer, if nothing else makes an ACK due at `now`.
+    #[inline]
+    pub(crate) fn on_ack_timer(&mut self, now: Time) {
+        if let Some(linux_acks) = &mut self.linux_acks
+            && !self.ack_now
+        {
+            linux_acks.on_timer(now);
+        }
+    }
+
+    /// Sets this host's own RTO and SRTT, on which Linux's delayed ACKs depend. `estimates` is called only if they are needed.
+    #[inline]
+    pub(crate) fn set_estimates(&mut self, estimates: impl FnOnce() -> (Span, Option<Span>)) {
+        if let Some(linux_acks) = &mut self.linux_acks {
+            linux_acks.estimates = estimates();
+        }
     }
 
     /// Returns the SACK blocks to report, the most recent block first.
@@ -188,30 +219,37 @@ impl Receiver {
         }
     }
 
-    /// Returns true if SACK compression may hold back the ACK of out-of-order data (__tcp_ack_snd_check).
+    /// Schedules the ACK of a segment by the rules of Linux. `order` says whether the segment was the next one, and whether data was waiting
+    /// above it.
     #[inline(never)]
-    fn should_compress(&mut self) -> bool {
-        if self.out_of_order.is_empty()
-            || self.quick_acks > 0
-            || self.dsack.is_some()
-            || self.compressed_acks >= MAX_COMPRESSED_ACKS
-        {
-            return false;
-        }
-        if self.dup_ack_counter.0 != self.rcv_nxt {
-            self.dup_ack_counter = (self.rcv_nxt, 0);
-        }
-        self.dup_ack_counter.1 += 1;
-        self.dup_ack_counter.1 > UNCOMPRESSED_ACKS
-    }
-
-    fn compress(&mut self, now: Time, max_delay: Span) {
-        self.compressed_acks += 1;
-        if self.compressed_acks == 1 {
-            let round_trip = self.tuned_window.as_ref().map_or(Span::ZERO, |tuned| tuned.round_trip());
-            let delay = if round_trip > Span::ZERO { max_delay.min(round_trip / 20) } else { max_delay };
-            self.ack_due = Some(self.ack_due.map_or(now + delay, |due| due.min(now + delay)));
-        }
+    fn schedule_linux_ack(
+        &mut self,
+        now: Time,
+        (seq, end): (u64, u64),
+        order: (bool, bool),
+        window_grows: bool,
+        delayed: Option<&DelayedAck>,
+    ) {
+        let Some(linux_acks) = &mut self.linux_acks else { return };
+        let tuned = self.tuned_window.as_ref();
+        let arrival = Arrival {
+            now,
+            len: end - seq,
+            order: match order {
+                (true, false) => Order::InOrder,
+                (true, true) => Order::FillsGap,
+                (false, _) if self.dsack.is_some() || end <= self.rcv_nxt => Order::Duplicate,
+                (false, _) => Order::OutOfOrder,
+            },
+            rcv_nxt: self.rcv_nxt,
+            has_gap: !self.out_of_order.is_empty(),
+            window: tuned.map_or(u64::MAX, |tuned| tuned.window()),
+            window_grows,
+            rcv_rtt: tuned.map_or(Span::ZERO, |tuned| tuned.round_trip()),
+        };
+        let sack_delay = delayed.map_or(Span::ZERO, |delayed| delayed.sack_delay);
+        self.ack_now |= linux_acks.on_data(&arrival, sack_delay);
+        self.ack_due = linux_acks.deadline();
     }
 
     /// Updates the receive window after the arrival of data. Returns true if the window grows.
@@ -255,30 +293,9 @@ mod tests {
         heartbeat: false,
         quick: 0,
         quick_after: Span::ZERO,
+        linux: false,
         sack_delay: Span::ZERO,
     };
-
-    #[test]
-    fn linux_reports_three_times_at_once_and_then_gathers_reports_for_a_millisecond() {
-        let linux = DelayedAck { sack_delay: Span::from_millis(1), ..DELAYED };
-        let mut r = Receiver::default();
-        let mut on_data = |at: u64, seq: u64| {
-            r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
-            let due = r.deadline();
-            let at_once = r.needs_ack(ms(at));
-            if at_once {
-                r.on_ack_sent();
-            }
-            (at_once, due)
-        };
-        for seq in [10, 20, 30] {
-            assert_eq!(on_data(5, seq), (true, None));
-        }
-        assert_eq!(on_data(5, 40), (false, Some(ms(6))));
-        assert_eq!(on_data(5, 50), (false, Some(ms(6))), "the first one's time counts");
-        assert_eq!(on_data(5, 0), (true, Some(ms(6))), "what fills the gap is acknowledged at once");
-        assert_eq!(on_data(7, 70), (true, None), "another gap: three at once again");
-    }
 
     #[test]
     fn every_second_segment_in_order_is_acknowledged_and_the_last_one_after_200_ms() {
@@ -292,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn linux_acknowledges_the_first_segments_at_once_and_the_first_ones_after_a_silence() {
-        let linux = DelayedAck { quick: 3, quick_after: Span::from_millis(400), ..DELAYED };
+    fn quick_acks_answer_the_first_segments_at_once_and_the_first_ones_after_a_silence() {
+        let quick = DelayedAck { quick: 3, quick_after: Span::from_millis(400), ..DELAYED };
         let mut r = Receiver::default();
         let mut on_data = |at, seq: u64| {
-            r.on_data(ms(at), seq, seq + 10, Some(&linux), Span::ZERO);
+            r.on_data(ms(at), seq, seq + 10, Some(&quick), Span::ZERO);
             let at_once = r.needs_ack(ms(at));
             if at_once {
                 r.on_ack_sent();

@@ -142,6 +142,11 @@ impl Sender {
         match_sender!(self, sender => sender.srtt())
     }
 
+    /// Returns the current RTO.
+    pub fn rto(&self, config: &TcpConfig) -> Span {
+        match_sender!(self, sender => sender.rto(config))
+    }
+
     /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         match_sender!(self, sender => sender.message_at(seq))

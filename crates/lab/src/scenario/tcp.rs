@@ -50,7 +50,8 @@ pub(crate) struct TcpFile {
     /// Number of ACKs that are not delayed at the start of a connection and after an idle period longer than the minimum RTO (Linux).
     #[schemars(example = 16)]
     pub(crate) quick_acks: Option<u32>,
-    /// Maximum delay of an ACK, up to 500ms (RFC 5681, section 4.2).
+    /// Maximum delay of an ACK, up to 500ms (RFC 5681, section 4.2). In profile `linux-6` it replaces Linux's rules, by which the delay
+    /// follows the time between segments.
     #[schemars(example = &"40ms")]
     pub(crate) ack_delay: Option<Text<Span>>,
     /// Weight of a connection, relative to other connections, at an output scheduler.
@@ -259,7 +260,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         (None, Some(_)) => {
             return Err(("ack_delay".into(), "needs delayed_ack = true".into()));
         }
-        (Some(every), Some(max_delay)) => Some(DelayedAck { max_delay, ..every }),
+        (Some(every), Some(max_delay)) => Some(DelayedAck { max_delay, linux: false, ..every }),
         (delayed_ack, None) => delayed_ack,
     };
     let quick_after = rto_min.unwrap_or(base.rto.min);
@@ -267,7 +268,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         (None, Some(_)) => {
             return Err(("quick_acks".into(), "needs delayed_ack = true".into()));
         }
-        (Some(every), Some(quick)) => Some(DelayedAck { quick, quick_after, ..every }),
+        (Some(every), Some(quick)) => Some(DelayedAck { quick, quick_after, linux: every.linux && quick > 0, ..every }),
         (delayed_ack, None) => delayed_ack,
     };
     let control = match &file.control {

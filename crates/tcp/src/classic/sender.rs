@@ -257,6 +257,11 @@ impl Sender {
         self.rto.srtt()
     }
 
+    /// Returns the current RTO.
+    pub fn rto(&self, config: &TcpConfig) -> Span {
+        self.rto.timeout(&config.rto)
+    }
+
     /// Returns the start and the context of the message to which byte `seq` belongs.
     pub fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         let message = self.messages.at(seq);

@@ -251,6 +251,10 @@ impl Sender {
     pub(crate) fn srtt(&self) -> Option<Span> {
         self.rto.srtt()
     }
+    pub(crate) fn rto(&self, config: &TcpConfig) -> Span {
+        self.rto.timeout(&config.rto)
+    }
+
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)

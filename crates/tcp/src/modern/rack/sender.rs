@@ -281,6 +281,10 @@ impl Sender {
     pub(crate) fn srtt(&self) -> Option<Span> {
         self.rtt.srtt()
     }
+    pub(crate) fn rto(&self, config: &TcpConfig) -> Span {
+        self.rtt.timeout(&config.rto)
+    }
+
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)
