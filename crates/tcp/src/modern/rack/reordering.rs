@@ -106,6 +106,11 @@ impl Rack {
         }
     }
 
+    /// Returns true if the reordering degree exceeds its initial value.
+    pub(super) fn is_reordering_high(&self) -> bool {
+        self.reordering > DUPACK_THRESHOLD
+    }
+
     /// Causes another loss detection after an undo.
     pub(super) fn on_undo(&mut self) {
         self.advanced = true;

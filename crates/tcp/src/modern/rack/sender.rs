@@ -51,6 +51,8 @@ pub struct Sender {
     round_end: u64,
     /// True if the next new segment carries CWR.
     cwr_due: bool,
+    /// Number of segments that were reported as duplicates (dsack_dups).
+    duplicates: u32,
     /// Number of bytes that were retransmitted and delivered since the reduction began.
     retransmitted: u64,
     control: Validated<AnyControl>,
@@ -142,6 +144,7 @@ impl Sender {
             cwnd_usage: CwndUsage::default(),
             round_end: 0,
             cwr_due: false,
+            duplicates: 0,
             retransmitted: 0,
             pacing: Pacing::new(config.pacing),
             controller_pacing: if control.uses_cong_control() { Pacing::kernel() } else { Pacing::None },
@@ -176,8 +179,11 @@ impl Sender {
     }
 
     pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if segment.ack < self.snd_una() || segment.ack > self.snd_max {
+        if segment.ack > self.snd_max {
             return;
+        }
+        if segment.ack < self.snd_una() {
+            return self.on_old_ack(now, segment, config);
         }
         self.peer_window = segment.window.into();
         let ack_info = self.process_ack(now, segment, config);
@@ -191,6 +197,15 @@ impl Sender {
         }
         self.cong_control(now, &ack_info);
         self.begin_round(config);
+    }
+
+    /// Handles an ACK below SND.UNA. Its SACK blocks may report data that no other ACK does (tcp_ack, "old_ack").
+    #[inline(never)]
+    fn on_old_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if !segment.sack.is_empty() {
+            let mut ack_info = self.process_ack(now, segment, config);
+            self.fastretrans_alert(now, &mut ack_info);
+        }
     }
 
     pub(crate) fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {

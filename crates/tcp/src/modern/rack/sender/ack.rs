@@ -6,7 +6,7 @@ use catnip_base::{Span, Time};
 /// Summary of an ACK: the data that it newly acknowledges or reports, and its RTT samples.
 #[derive(Debug)]
 pub(super) struct AckInfo {
-    /// Number of newly delivered segments.
+    /// Number of newly delivered segments, including duplicates that the ACK reports.
     pub(super) delivered: u32,
     /// Number of newly delivered bytes.
     pub(super) delivered_bytes: u64,
@@ -46,6 +46,7 @@ impl Sender {
     /// Processes the acknowledgements and the RTT samples of an ACK, and returns a summary.
     pub(super) fn process_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) -> AckInfo {
         let (snd_una, fack, high_seq) = (self.snd_una(), self.flight.fack(), self.high_seq);
+        let ack = segment.ack.max(snd_una);
         let mut ack_info = AckInfo {
             delivered: 0,
             delivered_bytes: 0,
@@ -66,7 +67,7 @@ impl Sender {
             prior_in_flight: self.flight.packets_in_flight(),
             newly_lost: 0,
         };
-        let Self { flight, rack, rtt, retransmitted, undo, tlp, rate, .. } = self;
+        let Self { flight, rack, rtt, retransmitted, undo, tlp, rate, duplicates, stats, .. } = self;
         let min_rtt = rtt.min_rtt();
         let mut on_delivered = |ack_info: &mut AckInfo, delivered: DeliveredSegment, is_acked: bool| {
             if delivered.was_sacked {
@@ -91,15 +92,23 @@ impl Sender {
         };
         for (at, (start, end)) in segment.sack.ranges(segment.ack).enumerate() {
             if at == 0 && segment.sack.has_dsack(segment.ack) {
+                let segments = (end - start).div_ceil(config.segment_bytes.into()) as u32;
+                *duplicates += segments;
+                // tcp_dsack_seen: "Skip the DSACK if dup segs weren't retransmitted by sender".
+                if *duplicates > stats.retransmitted {
+                    continue;
+                }
                 ack_info.dsack = true;
                 ack_info.dsacks_probe = tlp.is_some_and(|tlp| tlp.is_retrans && end == tlp.end_seq);
-                undo.on_dsack(end, (end - start).div_ceil(config.segment_bytes.into()) as u32);
-            } else if segment.ack < start && end <= self.snd_max {
+                undo.on_dsack(end, segments);
+                // "A spurious retransmission is delivered".
+                ack_info.delivered += segments;
+            } else if ack < start && end <= self.snd_max {
                 flight.on_sack(start, end, |delivered| on_delivered(&mut ack_info, delivered, false));
             }
         }
-        ack_info.data_sacked = ack_info.delivered > 0;
-        flight.on_cumulative_ack(segment.ack, |delivered| on_delivered(&mut ack_info, delivered, true));
+        ack_info.data_sacked = ack_info.delivered_bytes > 0;
+        flight.on_cumulative_ack(ack, |delivered| on_delivered(&mut ack_info, delivered, true));
         if let Some(rate) = rate {
             rate.discard_below(flight.first_number());
         }
@@ -122,7 +131,9 @@ impl Sender {
             // (tcp_clean_rtx_queue).
             ack_info.set_timer = first < head;
         }
-        self.update_rtt(now, &mut ack_info, config);
+        if segment.ack >= snd_una {
+            self.update_rtt(now, &mut ack_info, config);
+        }
         ack_info
     }
 

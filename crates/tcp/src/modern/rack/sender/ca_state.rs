@@ -296,7 +296,8 @@ impl Sender {
         };
         if self.prr.is_some() {
             self.control.on_ack_while_reduced(&ack);
-        } else if ack_info.snd_una_advanced {
+        // tcp_may_raise_cwnd: "If reordering is high then always grow cwnd whenever data is delivered regardless of its ordering".
+        } else if ack_info.snd_una_advanced || ack_info.data_sacked && self.rack.is_reordering_high() {
             self.control.on_ack(&ack);
         }
     }
