@@ -70,6 +70,8 @@ pub struct TcpConfig {
     pub rto: RtoConfig,
     /// Delayed ACKs; `None` if every segment is acknowledged immediately.
     pub delayed_ack: Option<DelayedAck>,
+    /// Number of timeouts of a SYN after which the RTO is not doubled (Linux's tcp_syn_linear_timeouts).
+    pub syn_linear_timeouts: u32,
     /// True if connections begin with a three-way handshake.
     pub handshake: bool,
     /// True if the round trip of the handshake is the first RTT sample (RFC 6298, section 2).

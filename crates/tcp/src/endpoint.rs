@@ -29,6 +29,8 @@ pub struct Endpoint {
     fin_end: Option<u64>,
     /// Number of timeouts of the handshake.
     syn_timeouts: u32,
+    /// Receive window in the peer's SYN, bytes; `None` before it is received.
+    syn_window: Option<u32>,
     /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
     is_fast_path: bool,
     ecn_state: EcnState,
@@ -78,8 +80,13 @@ enum Handshake {
     NoSample,
     /// Transmission time of the SYN or SYN-ACK, and arrival time of the answer.
     RttSample(Time, Time),
-    /// Handshake that needed a retransmission.
-    Retransmitted,
+    /// Handshake that needed retransmissions.
+    Retransmitted {
+        /// Number of retransmissions; zero if they only answered repeated SYNs.
+        count: u32,
+        /// Round trip by the echoed timestamp; zero without timestamps.
+        tsecr_rtt: Span,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,6 +129,7 @@ impl Endpoint {
             handshake: Handshake::NoSample,
             fin_end: None,
             syn_timeouts: 0,
+            syn_window: None,
             is_fast_path: state == State::Open && Self::has_no_extensions(config),
             ecn_state: EcnState::new(!config.handshake && config.ecn.is_enabled()),
             timestamp_state: TimestampState::default(),
@@ -137,10 +145,11 @@ impl Endpoint {
         last: bool,
         config: &TcpConfig,
     ) {
-        let (phase, handshake) = (self.phase, self.handshake);
+        let (phase, handshake, syn_window) = (self.phase, self.handshake, self.syn_window);
         let sender = self.sender.get_or_insert_with(|| {
             let mut sender = Sender::new(config, phase);
             handshake.notify(&mut sender, config, phase);
+            syn_window.into_iter().for_each(|window| sender.on_syn_window(window.into()));
             sender
         });
         sender.write(now, bytes, context, last, config);
@@ -198,12 +207,13 @@ impl Endpoint {
 
     /// Handles the timers that have expired by `now`. Returns true if a retransmission timer has expired.
     pub fn on_timer(&mut self, now: Time, config: &TcpConfig) -> bool {
-        if let State::Opening { attempts, retry_at, send_now, .. } = &mut self.state
+        if let State::Opening { role, attempts, retry_at, send_now, .. } = &mut self.state
             && *retry_at <= now
         {
+            let linear_timeouts = if *role == Role::Active { config.syn_linear_timeouts } else { 0 };
             *send_now = true;
             self.syn_timeouts += 1;
-            let backoff = 1u64 << (*attempts).min(16);
+            let backoff = 1u64 << attempts.saturating_sub(linear_timeouts).min(16);
             *retry_at = now
                 + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
             return true;
@@ -386,15 +396,18 @@ impl Endpoint {
 
     fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.syn && self.state != State::Open {
+            self.syn_window = Some(segment.window);
             self.ecn_state.on_syn(config.ecn, segment);
         }
         match (self.state, segment.flags.syn, segment.flags.ack) {
             (State::Listen, true, false) => self.state = State::opening(Role::Passive, now),
             (State::Opening { role: Role::Active, .. }, true, true) => {
-                self.finish_handshake(now, config);
+                self.finish_handshake(now, segment, config);
                 self.receiver.request_ack();
             }
-            (State::Opening { role: Role::Passive, .. }, false, true) => self.finish_handshake(now, config),
+            (State::Opening { role: Role::Passive, .. }, false, true) => {
+                self.finish_handshake(now, segment, config);
+            }
             (State::Opening { role: Role::Passive, .. }, true, false) => {
                 if let State::Opening { send_now, .. } = &mut self.state {
                     *send_now = true;
@@ -406,15 +419,21 @@ impl Endpoint {
         }
     }
 
-    fn finish_handshake(&mut self, now: Time, config: &TcpConfig) {
+    fn finish_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if let State::Opening { attempts, last_sent, .. } = self.state {
             self.handshake = match attempts {
                 1 if config.times_handshake => Handshake::RttSample(last_sent, now),
                 1 => Handshake::NoSample,
-                _ => Handshake::Retransmitted,
+                _ => Handshake::Retransmitted {
+                    count: if self.syn_timeouts > 0 { attempts - 1 } else { 0 },
+                    tsecr_rtt: Timestamps::rtt(now, segment.timestamps.tsecr)
+                        .filter(|_| config.timestamps)
+                        .unwrap_or(Span::ZERO),
+                },
             };
             if let Some(sender) = &mut self.sender {
                 self.handshake.notify(sender, config, self.phase);
+                self.syn_window.into_iter().for_each(|window| sender.on_syn_window(window.into()));
             }
         }
         self.receiver.on_open(now, config);
@@ -452,7 +471,9 @@ impl Handshake {
         match self {
             Self::NoSample => {}
             Self::RttSample(sent, received) => sender.on_handshake_rtt(sent, received, config),
-            Self::Retransmitted => sender.on_handshake_retransmitted(config, phase),
+            Self::Retransmitted { count, tsecr_rtt } => {
+                sender.on_handshake_retransmitted(config, phase, (count, tsecr_rtt));
+            }
         }
     }
 

@@ -92,6 +92,7 @@ pub fn ns2_2002() -> TcpConfig {
         },
         delayed_ack: None,
         handshake: false,
+        syn_linear_timeouts: 0,
         times_handshake: true,
         fin: false,
     }
@@ -188,6 +189,7 @@ pub fn linux_6() -> TcpConfig {
         halving: Halving::Window,
         byte_counting: true,
         validation: ValidationSpec::Linux,
+        syn_linear_timeouts: 4,
         rto: RtoConfig { min: Span::from_millis(200), max: Span::from_secs(120), ..rfc().rto },
         delayed_ack: rfc().delayed_ack.map(|standard| DelayedAck {
             // TCP_DELACK_MIN, TCP_MAX_QUICKACKS, and tcp_comp_sack_delay_ns.
@@ -249,6 +251,7 @@ pub fn rfc() -> TcpConfig {
             linux: false,
             sack_delay: Span::ZERO,
         }),
+        syn_linear_timeouts: 0,
         handshake: true,
         times_handshake: true,
         fin: true,

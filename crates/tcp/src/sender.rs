@@ -75,10 +75,27 @@ impl Sender {
         match_sender!(self, sender => sender.deadline())
     }
 
-    /// Handles a handshake that needed a retransmission: RFC 6298, rule 5.7, and RFC 6928, section 2. The function must be called before
-    /// any data is sent.
-    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, phase: Span) {
-        match_sender!(self, sender => sender.on_handshake_retransmitted(config, phase));
+    /// Handles a handshake that needed retransmissions: RFC 6298, rule 5.7, and RFC 6928, section 2. `retransmissions` has their number and
+    /// the round trip by the echoed timestamp, or zero without one, which only Linux uses. The function must be called before any data is
+    /// sent.
+    pub(crate) fn on_handshake_retransmitted(
+        &mut self,
+        config: &TcpConfig,
+        phase: Span,
+        retransmissions: (u32, Span),
+    ) {
+        match self {
+            Self::Classic(sender) => sender.on_handshake_retransmitted(config, phase),
+            Self::Modern(sender) => sender.on_handshake_retransmitted(config, phase),
+            Self::Rack(sender) => sender.on_handshake_retransmitted(config, retransmissions),
+        }
+    }
+
+    /// Sets the peer's receive window to that of its SYN, bytes.
+    pub(crate) fn on_syn_window(&mut self, window: u64) {
+        if let Self::Rack(sender) = self {
+            sender.on_syn_window(window);
+        }
     }
 
     /// Uses the round trip of the handshake as an RTT sample.

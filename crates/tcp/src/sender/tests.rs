@@ -369,7 +369,7 @@ fn what_is_in_flight_counts_at_a_loss_not_what_cwnd_would_have_allowed() {
 fn a_connection_whose_syn_was_lost_begins_with_one_segment_and_a_timeout_of_three_seconds() {
     let config = standard(10);
     let mut sender = Sender::new(&config, Span::ZERO);
-    sender.on_handshake_retransmitted(&config, Span::ZERO);
+    sender.on_handshake_retransmitted(&config, Span::ZERO, (1, Span::ZERO));
     sender.write(Time::ZERO, 100 * SEGMENT, None, true, &config);
     // RFC 5681, section 3.1: "if the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly
     // transmitted SYN MUST be one segment".
@@ -383,7 +383,7 @@ fn a_connection_whose_syn_was_lost_begins_with_one_segment_and_a_timeout_of_thre
 fn a_timeout_above_three_seconds_stays_after_a_lost_syn() {
     let config = ns2(RecoveryKind::Reno, 1);
     let mut sender = Sender::new(&config, Span::ZERO);
-    sender.on_handshake_retransmitted(&config, Span::ZERO);
+    sender.on_handshake_retransmitted(&config, Span::ZERO, (1, Span::ZERO));
     sender.write(Time::ZERO, SEGMENT, None, true, &config);
     sender.transmit(Time::ZERO, &config);
     // RFC 6298, section 5.7 applies only if "the TCP implementation is using an RTO less than 3 seconds".

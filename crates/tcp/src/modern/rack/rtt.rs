@@ -22,6 +22,9 @@ pub(super) struct RttEstimator {
     samples: (Span, u32),
 }
 
+/// RTO after a handshake without an RTT sample, TCP_TIMEOUT_FALLBACK.
+const FALLBACK_RTO: Span = Span::from_secs(3);
+
 impl RttEstimator {
     pub(super) fn new() -> Self {
         Self {
@@ -71,6 +74,11 @@ impl RttEstimator {
         self.samples = (self.samples.0 + rtt, self.samples.1 + 1);
     }
 
+    /// Handles a handshake without an RTT sample (RFC 6298, section 5.7: the RTO "MUST be re-initialized to 3 seconds").
+    pub(super) fn on_untimed_handshake(&mut self) {
+        self.rttvar = FALLBACK_RTO.as_nanos();
+    }
+
     /// Updates the minimum RTT with the RTT of the newest segment of an ACK.
     pub(super) fn update_min_rtt(&mut self, rtt: Span) {
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
@@ -78,7 +86,8 @@ impl RttEstimator {
 
     /// Returns the current RTO.
     pub(super) fn timeout(&self, config: &RtoConfig) -> Span {
-        let base = self.srtt.map_or(config.first, |srtt| Span::from_nanos(srtt + self.rttvar));
+        let without_sample = config.first.max(Span::from_nanos(self.rttvar));
+        let base = self.srtt.map_or(without_sample, |srtt| Span::from_nanos(srtt + self.rttvar));
         let backed_off = base.as_nanos().saturating_mul(1 << self.backoff.min(32));
         Span::from_nanos(backed_off.min(config.max.as_nanos()))
     }

@@ -249,8 +249,26 @@ impl Sender {
         earlier(self.timer.map(|(_, at)| at), self.paced_until)
     }
 
-    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, _phase: Span) {
-        self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
+    /// Handles a handshake with `count` retransmissions (tcp_init_cwnd, tcp_init_metrics). `tsecr_rtt` is the round trip by the echoed
+    /// timestamp, or zero without one.
+    pub(crate) fn on_handshake_retransmitted(
+        &mut self,
+        config: &TcpConfig,
+        (count, tsecr_rtt): (u32, Span),
+    ) {
+        if count > 1 {
+            self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
+        }
+        if tsecr_rtt > Span::ZERO {
+            self.rtt.update_min_rtt(tsecr_rtt);
+            self.rtt.sample(&config.rto, tsecr_rtt, 0, 0);
+        } else {
+            self.rtt.on_untimed_handshake();
+        }
+    }
+
+    pub(crate) fn on_syn_window(&mut self, window: u64) {
+        self.peer_window = window;
     }
 
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
