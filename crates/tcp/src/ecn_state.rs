@@ -70,6 +70,6 @@ impl EcnState {
 
     /// Returns the ECN bits of a segment. `cwr` is true if the segment reports a reduction of cwnd.
     pub(crate) fn segment_bits(&self, cwr: bool) -> EcnBits {
-        EcnBits::new(self.ece, cwr)
+        EcnBits::new(self.ece, cwr && self.is_negotiated)
     }
 }

@@ -29,8 +29,8 @@ pub struct Endpoint {
     fin_end: Option<u64>,
     /// Number of timeouts of the handshake.
     syn_timeouts: u32,
-    /// Receive window in the peer's SYN, bytes; `None` before it is received.
-    syn_window: Option<u32>,
+    /// Receive window in the peer's last segment before this end has a sender, bytes; `None` before the peer's SYN.
+    first_window: Option<u32>,
     /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
     is_fast_path: bool,
     ecn_state: EcnState,
@@ -129,7 +129,7 @@ impl Endpoint {
             handshake: Handshake::NoSample,
             fin_end: None,
             syn_timeouts: 0,
-            syn_window: None,
+            first_window: None,
             is_fast_path: state == State::Open && Self::has_no_extensions(config),
             ecn_state: EcnState::new(!config.handshake && config.ecn.is_enabled()),
             timestamp_state: TimestampState::default(),
@@ -145,11 +145,11 @@ impl Endpoint {
         last: bool,
         config: &TcpConfig,
     ) {
-        let (phase, handshake, syn_window) = (self.phase, self.handshake, self.syn_window);
+        let (phase, handshake, first_window) = (self.phase, self.handshake, self.first_window);
         let sender = self.sender.get_or_insert_with(|| {
             let mut sender = Sender::new(config, phase);
             handshake.notify(&mut sender, config, phase);
-            syn_window.into_iter().for_each(|window| sender.on_syn_window(window.into()));
+            first_window.into_iter().for_each(|window| sender.on_first_window(window.into()));
             sender
         });
         sender.write(now, bytes, context, last, config);
@@ -158,7 +158,7 @@ impl Endpoint {
     /// Handles an arriving segment.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if !self.is_fast_path || segment.flags.syn {
+        if !self.is_fast_path || segment.flags.syn || segment.ecn.ece() {
             return self.on_segment_slow_path(now, segment, config);
         }
         self.on_open_segment::<false>(now, segment, config);
@@ -185,7 +185,14 @@ impl Endpoint {
         if segment.flags.ack
             && let Some(sender) = &mut self.sender
         {
-            sender.on_ack(now, segment, config);
+            if EXTENSIONS && segment.ecn.ece() && !self.ecn_state.is_negotiated {
+                // ECN-Echo means nothing without an agreement on ECN.
+                sender.on_ack(now, &Segment { ecn: EcnBits::NONE, ..*segment }, config);
+            } else {
+                sender.on_ack(now, segment, config);
+            }
+        } else {
+            self.first_window = Some(segment.window);
         }
         if segment.seq_len() > 0 {
             let end = segment.seq + segment.seq_len();
@@ -396,7 +403,7 @@ impl Endpoint {
 
     fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.syn && self.state != State::Open {
-            self.syn_window = Some(segment.window);
+            self.first_window = Some(segment.window);
             self.ecn_state.on_syn(config.ecn, segment);
         }
         match (self.state, segment.flags.syn, segment.flags.ack) {
@@ -433,7 +440,7 @@ impl Endpoint {
             };
             if let Some(sender) = &mut self.sender {
                 self.handshake.notify(sender, config, self.phase);
-                self.syn_window.into_iter().for_each(|window| sender.on_syn_window(window.into()));
+                self.first_window.into_iter().for_each(|window| sender.on_first_window(window.into()));
             }
         }
         self.receiver.on_open(now, config);

@@ -186,7 +186,7 @@ pub fn linux_6() -> TcpConfig {
         timestamps: true,
         recovery: RecoveryKind::Rack,
         control: ControlSpec::LinuxCubic(LinuxCubicSpec::default()),
-        halving: Halving::Window,
+        halving: Halving::Cwnd,
         byte_counting: true,
         validation: ValidationSpec::Linux,
         syn_linear_timeouts: 4,

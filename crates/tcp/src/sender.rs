@@ -91,10 +91,10 @@ impl Sender {
         }
     }
 
-    /// Sets the peer's receive window to that of its SYN, bytes.
-    pub(crate) fn on_syn_window(&mut self, window: u64) {
+    /// Sets the peer's receive window to that of its last segment, which arrived before this sender was created, bytes. Only Linux uses it.
+    pub(crate) fn on_first_window(&mut self, window: u64) {
         if let Self::Rack(sender) = self {
-            sender.on_syn_window(window);
+            sender.on_first_window(window);
         }
     }
 

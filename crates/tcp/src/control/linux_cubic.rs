@@ -1,5 +1,5 @@
 use super::slow_start::{SlowStart, SlowStartKind};
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Start};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Start, TxStart};
 use catnip_base::ParseError;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{Span, Time};
@@ -241,7 +241,8 @@ impl CongestionControl for LinuxCubic {
         let is_timeout = event.cause == Cause::Restart;
         self.slow_start.on_congestion(is_timeout);
         if !event.repeated {
-            self.prior = Some((self.cwnd, self.ssthresh));
+            // tcp_current_ssthresh: ssthresh is at least three quarters of cwnd.
+            self.prior = Some((self.cwnd, self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4)));
             // RFC 9438, section 4.7: fast convergence.
             let converges = self.cwnd < self.last_max_cwnd;
             self.last_max_cwnd = if converges { self.cwnd * (SCALE + BETA) / (2 * SCALE) } else { self.cwnd };
@@ -264,10 +265,10 @@ impl CongestionControl for LinuxCubic {
         }
     }
 
-    /// Excludes the idle period from the duration of the stage (CA_EVENT_TX_START).
-    fn on_idle(&mut self, idle: &Idle) {
+    /// Excludes the time without transmissions from the duration of the stage (CA_EVENT_TX_START).
+    fn on_tx_start(&mut self, start: &TxStart) {
         if let Some(epoch) = &mut self.epoch {
-            epoch.start = (epoch.start + idle.idle_time).min(idle.now);
+            epoch.start = (epoch.start + start.since_sent).min(start.now);
         }
     }
 

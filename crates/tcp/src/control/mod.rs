@@ -52,6 +52,8 @@ pub struct Start {
 pub enum Halving {
     /// min(cwnd, receive window) in whole segments. Halves are rounded down (ns-2 with `precisionReduce_` off).
     WholeSegments,
+    /// cwnd in whole segments, whatever the receive window is. Halves are rounded down, and cwnd grows by whole segments (Linux).
+    Cwnd,
     /// min(cwnd, receive window). Only ssthresh is rounded down to whole segments (ns-2 with `precisionReduce_` on).
     Window,
     /// Data in flight (RFC 5681, equation 4).
@@ -133,6 +135,17 @@ pub struct Idle {
     pub rto: Span,
     /// Restart window, bytes (RFC 5681, section 4.1).
     pub restart_window: u64,
+}
+
+/// Transmission of a segment while no other segment is in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct TxStart {
+    /// Transmission time.
+    pub now: Time,
+    /// Time since the last transmission of data.
+    pub since_sent: Span,
+    /// True if the application has left cwnd unused before.
+    pub is_app_limited: bool,
 }
 
 /// Transmission of a data segment.
@@ -238,8 +251,8 @@ pub trait CongestionControl: Debug + Send {
     }
     /// Handles the RTT sample of the handshake.
     fn on_handshake(&mut self, _now: Time, _rtt: Span) {}
-    /// Handles the transmission of the first segment after an application-limited period, when no segment is in flight.
-    fn on_restart(&mut self, _now: Time) {}
+    /// Handles the transmission of a segment while no other segment is in flight (Linux's CA_EVENT_TX_START).
+    fn on_tx_start(&mut self, _start: &TxStart) {}
     /// Handles the start of a congestion episode.
     fn on_congestion(&mut self, event: &Congestion);
     /// Handles the end of a loss recovery, or of a window reduction without a loss.
@@ -330,7 +343,7 @@ impl CongestionControl for AnyControl {
         fn pacing_rate(&self) -> Option<u64>;
         fn is_cwnd_reduced_for_probe(&self) -> bool;
         fn on_handshake(&mut self, now: Time, rtt: Span);
-        fn on_restart(&mut self, now: Time);
+        fn on_tx_start(&mut self, start: &TxStart);
         fn on_congestion(&mut self, event: &Congestion);
         fn on_recovered(&mut self, end: &Recovered);
         fn on_spurious(&mut self, now: Time);

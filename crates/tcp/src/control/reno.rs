@@ -67,6 +67,8 @@ pub struct Reno {
     beta_ecn: Option<f64>,
     grow_unused: bool,
     byte_counting: bool,
+    /// Number of acknowledged segments that count towards the next increase of cwnd (snd_cwnd_cnt), if cwnd is whole.
+    cwnd_cnt: f64,
     /// cwnd and ssthresh before the last reduction, to restore if the reduction proves spurious.
     prior: Option<(f64, f64)>,
     slow_start: SlowStart,
@@ -87,6 +89,7 @@ impl Reno {
             beta_ecn: None,
             grow_unused: start.grow_unused,
             byte_counting: start.byte_counting,
+            cwnd_cnt: 0.0,
             prior: None,
             slow_start: SlowStart::from(SlowStartKind::Standard).byte_counting(start.byte_counting),
         }
@@ -116,6 +119,7 @@ impl Reno {
             return;
         }
         match phase {
+            _ if self.halving == Halving::Cwnd => self.grow_whole(phase, ack),
             Phase::SlowStart => {
                 let growth = self.slow_start.on_ack(ack, self.cwnd, self.segment);
                 self.cwnd += growth.segments;
@@ -131,6 +135,31 @@ impl Reno {
         }
     }
 
+    /// Increases the window by whole segments for one ACK (tcp_slow_start, tcp_cong_avoid_ai): slow start ends at ssthresh, and what is left
+    /// of the acknowledged segments counts for congestion avoidance.
+    fn grow_whole(&mut self, phase: Phase, ack: &Ack) {
+        let mut acked = ack.bytes.div_ceil(self.segment as u64) as f64;
+        if phase == Phase::SlowStart {
+            let growth = self.slow_start.on_ack(ack, self.cwnd, self.segment);
+            let segments = growth.segments.min(self.ssthresh - self.cwnd);
+            self.cwnd += segments;
+            acked -= segments;
+            if growth.ends {
+                self.end_slow_start();
+            }
+            if self.is_in_slow_start() || acked <= 0.0 {
+                return;
+            }
+        }
+        if self.cwnd_cnt >= self.cwnd {
+            (self.cwnd_cnt, self.cwnd) = (0.0, self.cwnd + 1.0);
+        }
+        self.cwnd_cnt += acked;
+        let segments = (self.cwnd_cnt / self.cwnd.max(1.0)).floor();
+        self.cwnd_cnt -= segments * self.cwnd;
+        self.cwnd += segments;
+    }
+
     /// Increases the window as in congestion avoidance, by `gain` segments per window of acknowledged data.
     pub(super) fn cong_avoid(&mut self, ack: &Ack, gain: f64) {
         if self.grow_unused || ack.cwnd_limited {
@@ -142,7 +171,8 @@ impl Reno {
     pub(super) fn reduce_by_marks(&mut self, event: &Congestion, share: f64) {
         let prior = self.cwnd;
         self.on_congestion(event);
-        self.cwnd = (prior * (1.0 - share / 2.0)).max(MIN_SSTHRESH);
+        let reduced = prior * (1.0 - share / 2.0);
+        self.cwnd = if self.halving == Halving::Cwnd { reduced.floor() } else { reduced }.max(MIN_SSTHRESH);
         self.ssthresh = self.cwnd;
     }
 
@@ -193,18 +223,22 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, event: &Congestion) {
         self.slow_start.on_congestion(event.cause == Cause::Restart);
         if !event.repeated {
-            self.prior = Some((self.cwnd, self.ssthresh));
+            // tcp_current_ssthresh: ssthresh is at least three quarters of cwnd.
+            let used = if self.halving == Halving::Cwnd { (self.cwnd * 0.75).floor() } else { 0.0 };
+            self.prior = Some((self.cwnd, self.ssthresh.max(used)));
         }
+        self.cwnd_cnt = 0.0;
         let limit = self.segments(event.receive_window);
         let beta = self.beta_ecn.filter(|_| event.cause == Cause::Mark).unwrap_or(0.5);
         let reduced = match self.halving {
+            Halving::Cwnd => (self.cwnd.floor() * beta).floor().max(MIN_SSTHRESH),
             Halving::WholeSegments => (self.cwnd.floor().min(limit) * beta).floor(),
             Halving::Window => self.cwnd.min(limit) * beta,
             // RFC 5681, section 3.2: data that limited transmit or a recovery has sent beyond cwnd does not count.
             Halving::Flight => (self.segments(event.in_flight).min(self.cwnd) * beta).max(MIN_SSTHRESH),
         };
         // RFC 5681, section 3.1: a second timeout for the same segment leaves ssthresh unchanged.
-        if event.repeated && self.halving == Halving::Flight {
+        if event.repeated && matches!(self.halving, Halving::Flight | Halving::Cwnd) {
             self.cwnd = 1.0;
             return;
         }

@@ -1,9 +1,9 @@
 use super::stream::Stream;
 use super::{Sack, Sample, SentSegments};
-use crate::control::validated::{Validated, Validity};
+use crate::control::validated::{Burst, Validated, Validity};
 use crate::control::{
     Ack, AnyControl, Cause, Congestion, CongestionControl, Control, ControlKind, Idle, Phase, Recovered,
-    Sent, Start,
+    Sent, Start, TxStart,
 };
 use crate::pacing::{PacedSegment, Pacing};
 use crate::recovery::DUPACK_THRESHOLD;
@@ -416,6 +416,16 @@ impl Sender {
                 rto: self.rto.timeout(&config.rto),
             });
         }
+        if self.control.needs_on_burst() {
+            let in_flight = self.snd_max - self.snd_una;
+            self.control.on_burst(&Burst {
+                now,
+                is_cwnd_limited: in_flight + segment > self.control.cwnd().min(self.peer_window),
+                in_flight,
+                rto: self.rto.timeout(&config.rto),
+                is_open: !self.sack.in_recovery(),
+            });
+        }
     }
 
     fn notify_congestion(&mut self, now: Time, cause: Cause) {
@@ -495,6 +505,8 @@ impl Sender {
                 rto: self.rto.timeout(&config.rto),
                 restart_window: config.initial_window_bytes(),
             });
+            let since_sent = now.since(self.last_sent);
+            self.control.on_tx_start(&TxStart { now, since_sent, is_app_limited: true });
         }
     }
 

@@ -29,6 +29,12 @@ impl Stream {
         self.written
     }
 
+    /// Returns true if a FIN follows the data.
+    #[inline]
+    pub(super) fn has_fin(&self) -> bool {
+        self.fin
+    }
+
     /// Returns the end of the stream, including the FIN.
     #[inline]
     pub(super) fn end(&self) -> u64 {

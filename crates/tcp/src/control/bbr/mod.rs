@@ -5,8 +5,7 @@ mod pacing_rate;
 mod policer;
 
 use super::{
-    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, RecoveryState, Start,
-};
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, RecoveryState, Start, TxStart};
 pub(super) use aggregation::Aggregation;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
@@ -454,7 +453,10 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_restart(&mut self, now: Time) {
+    fn on_tx_start(&mut self, &TxStart { now, is_app_limited, .. }: &TxStart) {
+        if !is_app_limited {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {

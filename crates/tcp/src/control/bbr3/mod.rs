@@ -7,8 +7,7 @@ use super::bbr::{
 };
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase,
-    RecoveryState, Start,
-};
+    RecoveryState, Start, TxStart};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
@@ -522,7 +521,10 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn on_restart(&mut self, now: Time) {
+    fn on_tx_start(&mut self, &TxStart { now, is_app_limited, .. }: &TxStart) {
+        if !is_app_limited {
+            return;
+        }
         self.idle_restart = true;
         self.aggregation.restart(now);
         if self.is_probing_bw() {

@@ -105,14 +105,13 @@ fn a_spurious_episode_is_undone_and_silence_is_no_time_of_a_stage() {
     assert_eq!((it.cwnd, it.ssthresh), (100, u64::MAX));
     it.on_congestion(&event(Cause::Loss, false));
     acks(&mut it, ms(1000), 1);
-    let idle = |now, idle_time| Idle {
+    let start = |now, since_ms| TxStart {
         now: ms(now),
-        idle_time: Span::from_millis(idle_time),
-        rto: Span::ZERO,
-        restart_window: 0,
+        since_sent: Span::from_millis(since_ms),
+        is_app_limited: false,
     };
-    it.on_idle(&idle(9000, 7000));
+    it.on_tx_start(&start(9000, 7000));
     assert_eq!(it.epoch.unwrap().start, ms(8000));
-    it.on_idle(&idle(10_000, 7000));
+    it.on_tx_start(&start(10_000, 7000));
     assert_eq!(it.epoch.unwrap().start, ms(10_000));
 }

@@ -6,10 +6,10 @@ mod linux;
 mod newcwv;
 
 pub use cwv::Cwv;
-pub use linux::LinuxRestart;
+pub use linux::{Burst, LinuxRestart};
 pub use newcwv::{Filter, NewCwv};
 
-use super::{Ack, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent};
+use super::{Ack, Cause, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent, TxStart};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{FlowContext, ParseError, Span, Time, as_text};
 
@@ -123,6 +123,27 @@ impl<C: CongestionControl> Validated<C> {
         }
     }
 
+    /// Returns true if the sender must call [`Self::on_burst`].
+    #[inline]
+    pub(crate) fn needs_on_burst(&self) -> bool {
+        matches!(self.rule, Rule::Linux(_))
+    }
+
+    /// Handles the end of a burst of new segments, or that cwnd permits none.
+    pub(crate) fn on_burst(&mut self, burst: &Burst) {
+        if let Rule::Linux(rule) = &mut self.rule {
+            rule.on_burst(burst, &mut self.control);
+        }
+    }
+
+    /// Returns what an idle period leaves of the window `cwnd` of a reduction, bytes. Only Linux changes that window.
+    pub(crate) fn restarted(&mut self, idle: &Idle, cwnd: u64) -> u64 {
+        match &mut self.rule {
+            Rule::Linux(rule) if idle.idle_time > idle.rto => rule.restart(idle, cwnd),
+            _ => cwnd,
+        }
+    }
+
     /// Replaces the controller by a new one.
     pub(crate) fn replace(&mut self, control: C) {
         self.control = control;
@@ -152,6 +173,10 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
             // RFC 2861, section 3: "the sender should increase the congestion window only if the window was full when the
             // acknowledgment arrived."
             Rule::Cwv(_) if !ack.cwnd_limited => {}
+            Rule::Linux(rule) => {
+                rule.renew(ack.now);
+                self.control.on_ack(ack);
+            }
             _ => self.control.on_ack(ack),
         }
     }
@@ -184,37 +209,47 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         self.control.on_handshake(now, rtt);
     }
 
-    fn on_restart(&mut self, now: Time) {
-        self.control.on_restart(now);
+    fn on_tx_start(&mut self, start: &TxStart) {
+        self.control.on_tx_start(start);
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
         match &mut self.rule {
             Rule::NewCwv(rule) => rule.on_congestion(event, &mut self.control),
+            Rule::Linux(rule) => {
+                if event.cause == Cause::Restart {
+                    rule.renew(event.now);
+                }
+                self.control.on_congestion(event);
+            }
             _ => self.control.on_congestion(event),
         }
     }
 
     fn on_recovered(&mut self, end: &Recovered) {
         self.control.on_recovered(end);
-        if let Rule::NewCwv(rule) = &mut self.rule {
-            rule.on_recovered(end, &mut self.control);
+        match &mut self.rule {
+            Rule::NewCwv(rule) => rule.on_recovered(end, &mut self.control),
+            Rule::Linux(rule) => rule.renew(end.now),
+            _ => {}
         }
     }
 
     fn on_spurious(&mut self, now: Time) {
         self.control.on_spurious(now);
+        if let Rule::Linux(rule) = &mut self.rule {
+            rule.renew(now);
+        }
     }
 
     #[inline]
     fn needs_on_sent(&self) -> bool {
-        !matches!(self.rule, Rule::None | Rule::Restart) || self.control.needs_on_sent()
+        matches!(self.rule, Rule::Cwv(_) | Rule::NewCwv(_)) || self.control.needs_on_sent()
     }
 
     fn on_sent(&mut self, sent: &Sent) {
         match &mut self.rule {
-            Rule::None | Rule::Restart => {}
-            Rule::Linux(rule) => rule.on_sent(sent, &mut self.control),
+            Rule::None | Rule::Restart | Rule::Linux(_) => {}
             Rule::Cwv(rule) => rule.on_sent(sent, &mut self.control),
             Rule::NewCwv(rule) => rule.on_sent(sent, &mut self.control),
         }

@@ -49,6 +49,14 @@ impl<C: CongestionControl> Flow<C> {
             let segment = SEGMENT;
             self.control.on_sent(&Sent { now, in_flight, drained, segment, receive_window, rto });
         }
+        let in_flight = (self.snd_max - self.snd_una) * SEGMENT;
+        self.control.on_burst(&Burst {
+            now: self.time(),
+            is_cwnd_limited: in_flight + SEGMENT > self.control.control().cwnd,
+            in_flight,
+            rto: Span::from_millis(RTO_MS),
+            is_open: true,
+        });
         self
     }
 
@@ -334,11 +342,11 @@ fn linux_takes_a_window_that_is_not_used_halfway_down_once_per_timeout() {
     let mut flow = flow(ValidationSpec::Linux, 40, 10);
     flow.sends(6).at(100).acks(6);
     let mut windows = Vec::new();
-    for start in [900, 1000, 1900, 2000, 3000] {
+    for start in [900, 1900, 2800, 3800, 4800] {
         flow.at(start).sends(6).acks(6);
         windows.push(flow.control.control().cwnd / SEGMENT);
     }
-    // (40 + 6) / 2 = 23, (23 + 6) / 2 = 14, (14 + 6) / 2 = 10.
+    // ACKs renew the time, too (snd_cwnd_stamp). (40 + 6) / 2 = 23, (23 + 6) / 2 = 14, (14 + 6) / 2 = 10.
     assert_eq!(windows, [40, 23, 23, 14, 10]);
 }
 

@@ -10,6 +10,7 @@ mod rate;
 mod reordering;
 mod rtt;
 mod sender;
+mod tso;
 mod undo;
 
 pub use sender::Sender;

@@ -8,9 +8,10 @@ use super::prr::Prr;
 use super::rate::DeliveryRate;
 use super::reordering::Rack;
 use super::rtt::RttEstimator;
+use super::tso::{self, Deferral, TsoInput};
 use super::undo::Undo;
-use crate::control::validated::{Validated, Validity};
-use crate::control::{AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start};
+use crate::control::validated::{Burst, Validated, Validity};
+use crate::control::{AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start, TxStart};
 use crate::modern::stream::Stream;
 use crate::pacing::{PacedSegment, Pacing};
 use crate::segment::earlier;
@@ -47,6 +48,16 @@ pub struct Sender {
     /// Number of timeouts since new data was acknowledged.
     consecutive_timeouts: u32,
     cwnd_usage: CwndUsage,
+    /// End of the unsent data that leaves together with the newest segment.
+    unit_end: u64,
+    /// End of the newest short segment (snd_sml).
+    short_end: u64,
+    /// True if new data was sent since the last time that no segment could be sent.
+    sent_in_burst: bool,
+    /// True if a segment waits for others because cwnd is nearly full.
+    is_deferred_by_cwnd: bool,
+    /// True if the window from before the reduction may be restored (prior_ssthresh).
+    has_prior: bool,
     /// End of the data that was sent before the current round began.
     round_end: u64,
     /// True if the next new segment carries CWR.
@@ -142,6 +153,11 @@ impl Sender {
             timer: None,
             consecutive_timeouts: 0,
             cwnd_usage: CwndUsage::default(),
+            unit_end: 0,
+            short_end: 0,
+            sent_in_burst: false,
+            is_deferred_by_cwnd: false,
+            has_prior: false,
             round_end: 0,
             cwr_due: false,
             duplicates: 0,
@@ -189,6 +205,7 @@ impl Sender {
         let ack_info = self.process_ack(now, segment, config);
         self.forced = None;
         self.frto_phase = FrtoPhase::No;
+        self.unit_end = 0;
         self.rack.update_reo_wnd(self.snd_una(), self.snd_max);
         self.process_tlp_ack(now, segment.ack, &ack_info);
         let ack_info = self.update_state(now, ack_info);
@@ -220,15 +237,8 @@ impl Sender {
 
     pub(crate) fn transmit(&mut self, now: Time, config: &TcpConfig) -> Option<Transmission> {
         self.paced_until = None;
-        let Some(next) = self.next_segment(config) else {
-            if !self.stream.is_sent(self.snd_max) {
-                self.cwnd_usage.on_sent(
-                    self.is_cwnd_full(),
-                    self.flight.packets_out(),
-                    self.snd_una(),
-                    self.snd_max,
-                );
-            }
+        let Some(next) = self.next_segment(now, config) else {
+            self.end_burst(now, config);
             return None;
         };
         if next == NextSegment::New && self.stream.begins_message(self.snd_max) {
@@ -237,6 +247,7 @@ impl Sender {
         let release = self.release_at(next == NextSegment::New);
         if release > now && self.forced.is_none() {
             self.paced_until = Some(release);
+            self.end_burst(now, config);
             return None;
         }
         Some(match next {
@@ -267,7 +278,7 @@ impl Sender {
         }
     }
 
-    pub(crate) fn on_syn_window(&mut self, window: u64) {
+    pub(crate) fn on_first_window(&mut self, window: u64) {
         self.peer_window = window;
     }
 
@@ -369,7 +380,7 @@ impl Sender {
         self.pacing.on_round(&config.round_start(&self.control, unsent, self.rtt.srtt()));
     }
 
-    fn next_segment(&mut self, config: &TcpConfig) -> Option<NextSegment> {
+    fn next_segment(&mut self, now: Time, config: &TcpConfig) -> Option<NextSegment> {
         match self.forced {
             Some(ForcedTransmit::Retransmit(number)) => return Some(NextSegment::Retransmit(number)),
             Some(ForcedTransmit::New) => return Some(NextSegment::New),
@@ -385,10 +396,7 @@ impl Sender {
         if let Some(number) = next_lost {
             return Some(NextSegment::Retransmit(number));
         }
-        let is_nagle_delayed = config.nagle
-            && self.stream.is_nagle_delayed(self.snd_max, self.snd_una() < self.snd_max, self.segment);
-        let in_peer_window = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
-        if !self.stream.is_sent(self.snd_max) && in_peer_window && !is_nagle_delayed {
+        if !self.stream.is_sent(self.snd_max) && self.may_send_new(now, config) {
             return Some(NextSegment::New);
         }
         if self.frto_phase == FrtoPhase::Due {
@@ -399,6 +407,95 @@ impl Sender {
         None
     }
 
+    /// Returns true if the next new segment may leave: it fits into the peer's window, neither Nagle's algorithm nor segmentation offload
+    /// delays it, or it belongs to the unit whose segments are leaving (tcp_write_xmit).
+    #[inline]
+    fn may_send_new(&mut self, now: Time, config: &TcpConfig) -> bool {
+        if self.snd_max < self.unit_end {
+            return true;
+        }
+        let unsent = self.stream.written().saturating_sub(self.snd_max);
+        if !self.fits_peer_window() {
+            return false;
+        }
+        // Nagle's algorithm with Minshall's modification: a short segment waits for another short one only.
+        let delays_short = config.nagle && self.short_end > self.snd_una();
+        if unsent <= self.segment {
+            if unsent < self.segment && delays_short && !self.stream.has_fin() {
+                return false;
+            }
+            self.unit_end = self.stream.end();
+            return true;
+        }
+        if self.rate.is_some() {
+            self.unit_end = self.stream.segment_end(self.snd_max, self.segment);
+            return true;
+        }
+        self.begin_unit(now, unsent, delays_short)
+    }
+
+    /// Determines how many of `unsent` bytes leave together. Returns false if they wait for more.
+    fn begin_unit(&mut self, now: Time, unsent: u64, delays_short: bool) -> bool {
+        let cwnd = self.cwnd();
+        let window = u64::from(cwnd.max(self.flight.packets_out())) * self.segment;
+        let Control { cwnd: bytes, ssthresh } = self.control.control();
+        let in_slow_start = ssthresh.is_none_or(|ssthresh| bytes < ssthresh / 2);
+        let input = TsoInput {
+            segment: self.segment,
+            unsent,
+            has_fin: self.stream.has_fin(),
+            cwnd,
+            packets_in_flight: self.flight.packets_in_flight(),
+            peer_window: self.peer_window,
+            send_window: (self.snd_una() + self.peer_window).saturating_sub(self.snd_max),
+            max_segments: tso::max_segments(
+                self.segment,
+                window,
+                in_slow_start,
+                self.rtt.srtt(),
+                self.rtt.min_rtt(),
+            ),
+            since_sent: now.since(self.last_sent),
+            head_age: self.flight.head().map(|(_, sent)| now.since(sent)),
+            srtt: self.rtt.srtt().unwrap_or(Span::ZERO),
+        };
+        if self.ca_state < CaState::Recovery
+            && let Some(deferral) = input.deferral()
+        {
+            self.is_deferred_by_cwnd = deferral == Deferral::CwndLimited;
+            return false;
+        }
+        let bytes = input.bytes(delays_short);
+        self.unit_end = if bytes < unsent { self.snd_max + bytes } else { self.stream.end() };
+        true
+    }
+
+    /// Returns true if the next new segment fits into the peer's window, at least with a full segment of what is unsent.
+    fn fits_peer_window(&self) -> bool {
+        self.stream.segment_end(self.snd_max, self.segment) <= self.snd_una() + self.peer_window
+    }
+
+    /// Handles the end of a burst, when no further segment may be sent (tcp_cwnd_validate).
+    fn end_burst(&mut self, now: Time, config: &TcpConfig) {
+        let is_cwnd_limited = std::mem::take(&mut self.is_deferred_by_cwnd) || self.is_cwnd_full();
+        let has_unsent = !self.stream.is_sent(self.snd_max);
+        if !std::mem::take(&mut self.sent_in_burst) && !(has_unsent && is_cwnd_limited) {
+            return;
+        }
+        let packets_out = self.flight.packets_out();
+        self.cwnd_usage.on_sent(is_cwnd_limited, packets_out, self.snd_una(), self.snd_max);
+        if self.control.needs_on_burst() {
+            let in_slow_start = self.control.phase(self.stream.unsent(self.snd_max)) == Phase::SlowStart;
+            self.control.on_burst(&Burst {
+                now,
+                is_cwnd_limited: self.cwnd_usage.is_cwnd_limited(self.cwnd(), in_slow_start),
+                in_flight: u64::from(packets_out) * self.segment,
+                rto: self.rtt.timeout(&config.rto),
+                is_open: self.ca_state == CaState::Open,
+            });
+        }
+    }
+
     /// Begins the message that contains the first byte of the next new segment, unless it has begun.
     fn begin_message(&mut self, now: Time, config: &TcpConfig) {
         if !self.stream.begin_message(self.snd_max) {
@@ -406,12 +503,20 @@ impl Sender {
         }
         self.pacing.on_message();
         if self.flight.packets_out() == 0 && self.snd_max > 0 {
-            self.control.on_idle(&Idle {
+            let idle = Idle {
                 now,
                 idle_time: now.since(self.last_sent),
                 rto: self.rtt.timeout(&config.rto),
                 restart_window: config.initial_window_bytes(),
-            });
+            };
+            match &mut self.prr {
+                // The window of the reduction is the one that restarts.
+                Some(prr) => {
+                    let restarted = self.control.restarted(&idle, u64::from(prr.cwnd) * self.segment);
+                    prr.cwnd = (restarted / self.segment) as u32;
+                }
+                None => self.control.on_idle(&idle),
+            }
         }
     }
 
@@ -419,7 +524,7 @@ impl Sender {
         let (seq, end) = self.flight.range(number);
         let is_probe = self.forced.take().is_some() && self.ca_state != CaState::Loss;
         self.undo.on_retransmit(now);
-        self.notify_restart(now);
+        self.notify_tx_start(now);
         self.flight.retransmit(now, number);
         if let Some(rate) = &mut self.rate {
             rate.on_sent(now, number, false, self.flight.packets_in_flight());
@@ -436,11 +541,14 @@ impl Sender {
     }
 
     fn send_new(&mut self, now: Time, config: &TcpConfig) -> Transmission {
-        let (seq, end) = (self.snd_max, self.stream.segment_end(self.snd_max, self.segment));
+        let seq = self.snd_max;
+        let end = self.stream.segment_end(seq, self.segment);
+        // What leaves together may be cut at the end of the peer's window.
+        let end = if self.forced.is_none() { end.min(self.unit_end) } else { end };
         let is_probe = self.forced.take().is_some();
         let was_empty = self.flight.packets_out() == 0;
         self.snd_max = end;
-        self.notify_restart(now);
+        self.notify_tx_start(now);
         self.flight.push(now, end);
         if let Some(rate) = &mut self.rate {
             let number = self.flight.first_number() + u64::from(self.flight.packets_out() - 1);
@@ -460,16 +568,22 @@ impl Sender {
             let remaining = (head_sent + self.rtt.timeout(&config.rto)).since(now);
             self.schedule_loss_probe(now, remaining, config);
         }
-        self.cwnd_usage.on_sent(self.is_cwnd_full(), self.flight.packets_out(), self.snd_una(), self.snd_max);
+        if end - seq < self.segment {
+            self.short_end = end;
+        }
+        self.sent_in_burst = true;
         self.finish_send(now, seq, end, false, config)
     }
 
-    /// Notifies the controller of a transmission into an empty network after the application left cwnd unused.
-    fn notify_restart(&mut self, now: Time) {
-        if self.flight.packets_in_flight() == 0
-            && self.rate.as_ref().is_some_and(|rate| rate.is_app_limited())
-        {
-            self.control.on_restart(now);
+    /// Notifies the controller of a transmission into an empty network (CA_EVENT_TX_START).
+    #[inline]
+    fn notify_tx_start(&mut self, now: Time) {
+        if self.flight.packets_in_flight() == 0 {
+            self.control.on_tx_start(&TxStart {
+                now,
+                since_sent: now.since(self.last_sent),
+                is_app_limited: self.rate.as_ref().is_some_and(|rate| rate.is_app_limited()),
+            });
         }
     }
 

@@ -42,9 +42,8 @@ impl Sender {
     #[inline(never)]
     pub(super) fn fastretrans_alert(&mut self, now: Time, ack_info: &mut AckInfo) {
         let snd_una = self.snd_una();
-        if ack_info.ece {
-            self.clear_undo();
-        }
+        // "if (flag & FLAG_ECE) tp->prior_ssthresh = 0", in any state.
+        self.has_prior &= !ack_info.ece;
         if self.ca_state != CaState::Open && snd_una >= self.high_seq {
             match self.ca_state {
                 CaState::Cwr if snd_una > self.high_seq => {
@@ -75,7 +74,7 @@ impl Sender {
                 }
                 self.detect_loss(now, ack_info);
                 if self.ca_state != CaState::Recovery && self.flight.lost_out() > 0 {
-                    self.enter_recovery(now);
+                    self.enter_recovery(now, ack_info.ece);
                 }
             }
             CaState::Loss => {
@@ -83,7 +82,7 @@ impl Sender {
                 self.detect_loss(now, ack_info);
                 let has_left_loss = self.ca_state != CaState::Loss;
                 if (has_left_loss || ack_info.lost_retrans) && self.flight.lost_out() > 0 {
-                    self.enter_recovery(now);
+                    self.enter_recovery(now, ack_info.ece);
                 } else if has_left_loss {
                     self.try_to_open(now, ack_info);
                 }
@@ -95,7 +94,7 @@ impl Sender {
                 }
                 self.detect_loss(now, ack_info);
                 if self.flight.lost_out() > 0 {
-                    self.enter_recovery(now);
+                    self.enter_recovery(now, ack_info.ece);
                 } else {
                     self.try_to_open(now, ack_info);
                 }
@@ -121,8 +120,7 @@ impl Sender {
             } else if ack_info.snd_una_advanced && !is_recovered {
                 // Step 2b: "transmit up to two new (previously unsent) segments".
                 self.high_seq = self.snd_max;
-                let in_peer_window = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
-                if !self.stream.is_sent(self.snd_max) && in_peer_window {
+                if !self.stream.is_sent(self.snd_max) && self.fits_peer_window() {
                     self.frto_phase = FrtoPhase::Due;
                     return;
                 }
@@ -159,12 +157,8 @@ impl Sender {
         self.cwr_due = false;
         self.undo.clear();
         self.rack.on_undo();
-        self.control.on_spurious(now);
-    }
-
-    pub(super) fn clear_undo(&mut self) {
-        if self.ca_state < CaState::Cwr {
-            self.undo.clear();
+        if std::mem::take(&mut self.has_prior) {
+            self.control.on_spurious(now);
         }
     }
 
@@ -238,8 +232,11 @@ impl Sender {
         }
     }
 
-    pub(super) fn enter_recovery(&mut self, now: Time) {
+    /// Starts a recovery. `has_ece` is true if the ACK that shows the loss has ECN-Echo.
+    pub(super) fn enter_recovery(&mut self, now: Time, has_ece: bool) {
         self.undo.init(self.snd_una(), self.flight.retrans_out());
+        // tcp_enter_recovery: nothing is restored after a loss during a reduction for a mark, or that an ACK with ECN-Echo reports.
+        self.has_prior = self.ca_state != CaState::Cwr && !has_ece;
         if self.prr.is_none() {
             self.init_cwnd_reduction(now, Cause::Loss);
         }

@@ -1,6 +1,6 @@
 use crate::recovery::RecoveryKind::Rack;
 use crate::testing::{SEGMENT, Scene, rfc};
-use crate::{Halving, RtoConfig, TcpConfig};
+use crate::{EcnBits, Flags, Halving, RtoConfig, Segment, TcpConfig};
 use catnip_base::Span;
 
 const TEN: [u64; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
@@ -20,9 +20,9 @@ fn linux() -> TcpConfig {
 fn a_segment_is_lost_once_three_above_it_are_reported_and_the_window_goes_down_in_proportion() {
     let mut tcp = Scene::new(linux(), 100);
     // Each SACKed segment permits one new segment (RFC 3042).
-    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sends(&[11]).sack(0, &[2..=3]).sends(&[12]);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sends(&[11]).at(102).sack(0, &[2..=3]).sends(&[12]);
     // RFC 8985, section 6.2, step 4: no reordering was seen, and "RACK.segs_sacked >= DupThresh": the reordering window is 0.
-    tcp.at(101).sack(0, &[2..=4]).sends(&[1]).ssthresh(5.0);
+    tcp.at(103).sack(0, &[2..=4]).sends(&[1]).ssthresh(5.0);
     // RFC 6937: one segment is sent per two that arrive, while the window decreases from 10 to 5.
     tcp.sack(0, &[2..=5]).sends(&[]).sack(0, &[2..=6]).sends(&[13]).sack(0, &[2..=7]).sends(&[]);
     tcp.sack(0, &[2..=8]).sends(&[14]).sack(0, &[2..=9]).sends(&[]).sack(0, &[2..=10]).sends(&[]);
@@ -59,8 +59,9 @@ fn what_arrives_in_time_was_only_late_and_from_then_on_three_reports_mean_nothin
 #[test]
 fn a_lost_retransmission_is_sent_again_when_something_later_has_arrived() {
     let mut tcp = Scene::new(linux(), 100);
-    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[11, 12, 1]);
-    tcp.at(101).sack(0, &[2..=10]).sends(&[13, 14]);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=2]).sends(&[11]);
+    tcp.at(102).sack(0, &[2..=3]).sack(0, &[2..=4]).sends(&[12, 1]);
+    tcp.at(103).sack(0, &[2..=10]).sends(&[13, 14]);
     tcp.at(133).wakes();
     // 13 was sent after the retransmission of 1 and has arrived.
     tcp.at(201).sack(0, &[2..=14]);
@@ -141,9 +142,9 @@ fn a_timeout_is_undone_when_what_was_sent_before_it_arrives() {
     let mut tcp = timed_out();
     // RFC 5682, section 3.1, step 3b, with SACK: 4 was not retransmitted.
     tcp.at(620).ack(4).cwnd(14.0);
-    // Eleven segments are in flight, and none of them is lost.
-    tcp.sends(&[16, 17, 18]).at(630).ack(15).cwnd(25.0);
-    assert_eq!((tcp.take().first(), tcp.sender().stats().retransmitted), (Some(&19), 1));
+    // Eleven segments are in flight, and none of them is lost. A single segment waits for another one (tcp_tso_should_defer).
+    tcp.sends(&[16, 17]).at(630).ack(15).cwnd(25.0);
+    assert_eq!((tcp.take().first(), tcp.sender().stats().retransmitted), (Some(&18), 1));
 }
 
 #[test]
@@ -219,6 +220,19 @@ fn a_cut_is_undone_when_all_retransmissions_were_duplicates() {
     // A DSACK reports that the retransmission was a duplicate (RFC 3708).
     tcp.at(200).sack(10, &[1..=1]).cwnd(10.0);
     assert_eq!(tcp.sender().control().ssthresh, Some(u64::MAX), "slow start goes on");
+}
+
+#[test]
+fn ecn_echo_makes_a_cut_final() {
+    // tcp_fastretrans_alert: "if (flag & FLAG_ECE) tp->prior_ssthresh = 0", so that the undo finds nothing to restore.
+    let mut tcp = Scene::new(linux(), 100);
+    tcp.sends(&TEN).at(100).sack(0, &[2..=4]).sends(&[1, 11]).ssthresh(5.0);
+    let ecn = EcnBits::new(true, false);
+    let flags = Flags { ack: true, ..Flags::default() };
+    tcp.at(101).receives(&Segment { ack: 4 * SEGMENT, window: 100_000, flags, ecn, ..Segment::default() });
+    tcp.take();
+    tcp.at(200).sack(10, &[1..=1]).ssthresh(5.0);
+    tcp.take();
 }
 
 #[test]

@@ -12,7 +12,7 @@ impl Sender {
         let (lost, _) = self.mark_lost(now);
         if lost > 0 {
             if self.ca_state != CaState::Recovery {
-                self.enter_recovery(now);
+                self.enter_recovery(now, false);
             }
             if let Some(prr) = &mut self.prr {
                 prr.on_ack(1, self.flight.packets_in_flight(), false);
@@ -24,8 +24,7 @@ impl Sender {
     /// Handles the expiry of the probe timer, PTO (TLP_send_probe).
     pub(super) fn on_probe_timer(&mut self, now: Time, config: &TcpConfig) {
         if self.tlp.is_none() {
-            let in_peer_window = self.snd_max + self.segment <= self.snd_una() + self.peer_window;
-            if !self.stream.is_sent(self.snd_max) && in_peer_window {
+            if !self.stream.is_sent(self.snd_max) && self.fits_peer_window() {
                 self.forced = Some(ForcedTransmit::New);
             } else if let Some(newest) = self.flight.newest() {
                 self.forced = Some(ForcedTransmit::Retransmit(newest));
@@ -54,6 +53,7 @@ impl Sender {
             || prior_state == CaState::Loss && self.consecutive_timeouts == 0;
         self.notify_congestion(now, Cause::Restart, !is_first_in_window);
         if is_first_in_window {
+            self.has_prior = true;
             self.undo.init(self.snd_una(), self.flight.retrans_out());
         }
         let packets_in_flight = self.flight.packets_in_flight();
