@@ -29,8 +29,8 @@ pub struct Endpoint {
     fin_end: Option<u64>,
     /// Number of timeouts of the handshake.
     syn_timeouts: u32,
-    /// Receive window in the peer's last segment before this end has a sender, bytes; `None` before the peer's SYN.
-    first_window: Option<u32>,
+    /// Receive window in the peer's last segment before this end has a sender, bytes; that of the configuration before the peer's SYN.
+    first_window: u32,
     /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
     is_fast_path: bool,
     ecn_state: EcnState,
@@ -129,7 +129,7 @@ impl Endpoint {
             handshake: Handshake::NoSample,
             fin_end: None,
             syn_timeouts: 0,
-            first_window: None,
+            first_window: config.receive_window.min(u64::from(u32::MAX)) as u32,
             is_fast_path: state == State::Open && Self::has_no_extensions(config),
             ecn_state: EcnState::new(!config.handshake && config.ecn.is_enabled()),
             timestamp_state: TimestampState::default(),
@@ -149,7 +149,7 @@ impl Endpoint {
         let sender = self.sender.get_or_insert_with(|| {
             let mut sender = Sender::new(config, phase);
             handshake.notify(&mut sender, config, phase);
-            first_window.into_iter().for_each(|window| sender.on_first_window(window.into()));
+            sender.on_first_window(first_window.into());
             sender
         });
         sender.write(now, bytes, context, last, config);
@@ -167,6 +167,9 @@ impl Endpoint {
     /// Handles an arriving segment outside of the fast path: during a handshake, or if segments carry ECN bits or timestamps.
     #[inline(never)]
     fn on_segment_slow_path(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
+        if self.is_open() && !segment.flags.syn && self.is_too_old(segment, config) {
+            return self.on_old_segment(now, segment);
+        }
         self.timestamp_state.on_segment(segment);
         if !self.is_open() || segment.flags.syn {
             self.on_handshake(now, segment, config);
@@ -177,6 +180,28 @@ impl Endpoint {
                 self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed.unwrap_or(Span::ZERO));
             }
             self.on_open_segment::<true>(now, segment, config);
+        }
+    }
+
+    /// Returns true if a segment is discarded because of its timestamp (tcp_paws_discard). An ACK that says nothing new is not discarded
+    /// (tcp_disordered_ack).
+    fn is_too_old(&self, segment: &Segment, config: &TcpConfig) -> bool {
+        let Some(age) = self.timestamp_state.age(segment) else { return false };
+        let is_harmless = segment.seq_len() == 0
+            && segment.seq == self.receiver.rcv_nxt()
+            && self.sender.as_ref().is_some_and(|sender| {
+                segment.ack == sender.snd_una() && u64::from(age) * 1_000_000 <= sender.rto(config).as_nanos()
+            });
+        !is_harmless
+    }
+
+    /// Answers a segment that is discarded because of its timestamp (RFC 7323, section 5.3, R1: "Send an acknowledgment in reply").
+    #[inline(never)]
+    fn on_old_segment(&mut self, now: Time, segment: &Segment) {
+        if segment.seq_len() > 0 {
+            self.receiver.on_unacceptable(segment.seq, segment.seq + segment.seq_len());
+        } else if self.timestamp_state.may_answer(now) {
+            self.receiver.request_ack();
         }
     }
 
@@ -192,7 +217,7 @@ impl Endpoint {
                 sender.on_ack(now, segment, config);
             }
         } else {
-            self.first_window = Some(segment.window);
+            self.first_window = segment.window;
         }
         if segment.seq_len() > 0 {
             let end = segment.seq + segment.seq_len();
@@ -403,7 +428,7 @@ impl Endpoint {
 
     fn on_handshake(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if segment.flags.syn && self.state != State::Open {
-            self.first_window = Some(segment.window);
+            self.first_window = segment.window;
             self.ecn_state.on_syn(config.ecn, segment);
         }
         match (self.state, segment.flags.syn, segment.flags.ack) {
@@ -440,7 +465,7 @@ impl Endpoint {
             };
             if let Some(sender) = &mut self.sender {
                 self.handshake.notify(sender, config, self.phase);
-                self.first_window.into_iter().for_each(|window| sender.on_first_window(window.into()));
+                sender.on_first_window(self.first_window.into());
             }
         }
         self.receiver.on_open(now, config);

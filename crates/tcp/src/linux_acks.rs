@@ -134,7 +134,7 @@ impl LinuxAcks {
     /// Requests ACKs at once for the next `count` segments, and ends the conversation (tcp_enter_quickack_mode). `window` is the receive
     /// window.
     pub(crate) fn enter_quick_acks(&mut self, count: u32, window: u64) {
-        self.raise_quick(count, window);
+        self.raise_quick(count.min(self.max_quick), window);
         self.is_conversation = false;
         self.ato = Some(MIN_DELAY);
     }

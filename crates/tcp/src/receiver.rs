@@ -121,6 +121,16 @@ impl Receiver {
         }
     }
 
+    /// Handles data from `seq` to `end` that is not accepted (tcp_send_dupack): requests an immediate ACK, which reports it if it had arrived
+    /// before.
+    pub(crate) fn on_unacceptable(&mut self, seq: u64, end: u64) {
+        if seq < self.rcv_nxt {
+            self.dsack = Some((seq, end.min(self.rcv_nxt))).filter(|_| self.reports_dsack);
+            self.enter_quick_acks(u32::MAX);
+        }
+        self.ack_now = true;
+    }
+
     /// Requests an immediate ACK, regardless of the received data.
     pub fn request_ack(&mut self) {
         self.ack_now = true;
