@@ -48,6 +48,11 @@ impl<T> Slab<T> {
         (0..self.slots.len() as u32).filter(is_used).map(|id| (id, &self[id]))
     }
 
+    /// Returns the number of indices, released ones included.
+    pub fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Returns the number of values in use.
     pub fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -1,4 +1,5 @@
 use catnip_base::Slab;
+use std::ops::Range;
 
 /// Flows of a queue by number, created at their first packet. A queue may have a thousand flows, of which most ports see a few: the table
 /// takes memory, and cache, only for those.
@@ -59,9 +60,9 @@ impl<T> FlowTable<T> {
         self.index[hole] = EMPTY;
     }
 
-    /// Returns the positions of all flows, in no particular order.
-    pub(super) fn positions(&self) -> impl Iterator<Item = u32> {
-        self.index.iter().map(|entry| entry.position).filter(|&position| position != ABSENT)
+    /// Returns the positions of all flows and of removed ones, in no particular order. Removed ones are as they were then.
+    pub(super) fn positions(&self) -> Range<u32> {
+        0..self.flows.slots()
     }
 
     /// Returns the place of a flow in the index.

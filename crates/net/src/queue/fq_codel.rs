@@ -198,7 +198,7 @@ impl FairControl for LinuxControl {
     const KEEPS_TURN_ALONE: bool = false;
     /// Returns the rank by bytes. Of equal queues, the one with the lowest number loses packets (fq_codel_drop).
     fn rank(backlog: Backlog, number: u32) -> (u64, u32, u32) {
-        (backlog.bytes, 0, !number)
+        (backlog.bytes, backlog.packets.min(1), !number)
     }
     /// Returns half of the bytes (fq_codel_drop).
     fn batch(backlog: Backlog) -> Backlog {
@@ -214,6 +214,7 @@ impl<L: FairControl> FqCodel<L> {
             let flow = &self.flows[position];
             L::rank(flow.packets.backlog(), flow.number)
         };
+        // Removed flows are empty, and at least one flow is not.
         let Some(longest) = self.flows.positions().max_by_key(rank) else { return };
         let flow = &mut self.flows[longest];
         let (batch, mut dropped) = (L::batch(flow.packets.backlog()), Backlog::default());
