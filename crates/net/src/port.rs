@@ -249,11 +249,11 @@ impl<Q: QueueDiscipline, S: Shaper> Port<Q, S> {
         if !is_queued {
             return self.enter_wire(at, packet, events);
         }
-        if let Some(approach) = extended.as_mut().and_then(|extended| extended.extensions.approach.as_mut()) {
-            return approach.push(at, packet);
-        }
-        if extended.is_none() && queue.backlog().packets == 0 && self.free_at <= at && queue.pass(at, &packet)
-        {
+        if let Some(extended) = extended {
+            if let Some(approach) = &mut extended.extensions.approach {
+                return approach.push(at, packet);
+            }
+        } else if queue.backlog().packets == 0 && self.free_at <= at && queue.pass(at, &packet) {
             self.queued_mut().idle = false;
             return self.start(at, packet);
         }

@@ -228,7 +228,9 @@ impl<L: FairControl> FqCodel<L> {
     }
 }
 
+// `enqueue` and `dequeue` are out of line, so that the code of a port does not contain them for each control law.
 impl<L: FairControl> QueueDiscipline for FqCodel<L> {
+    #[inline(never)]
     fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents) {
         if !self.buffer.fits(&packet) {
             return events.dropped(now, packet, DropReason::Overflow);
@@ -265,6 +267,7 @@ impl<L: FairControl> QueueDiscipline for FqCodel<L> {
         true
     }
 
+    #[inline(never)]
     fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet> {
         let Self { pool, flows, turns, backlog, max_packet, parameters, .. } = self;
         if backlog.packets == 0 {

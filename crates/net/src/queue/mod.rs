@@ -326,7 +326,7 @@ queues! { $
 
 impl QueueDiscipline for AnyQueue {
     dispatch! { each_queue:
-        #[inline]
+        #[inline(always)]
         fn enqueue(&mut self, now: Time, packet: Packet, events: &mut dyn PacketEvents);
         #[inline]
         fn dequeue(&mut self, now: Time, events: &mut dyn PacketEvents) -> Option<Packet>;
