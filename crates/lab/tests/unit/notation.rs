@@ -51,7 +51,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "codel:NKB,target=T,interval=100000min,ecn=false",
             "fq-codel:N",
             "cake:N",
-            "cake:NB,rate=NMbit,rtt=30ms,tins=diffserv4,isolation=flows,overhead=18",
+            "cake:NB,rate=NMbit,rtt=30ms,tins=diffserv4,isolation=flows,overhead=18,eager=true",
             "fq-codel:NB,target=1ns,interval=T,flows=9,quantum=NB",
             "pie:N",
             "pie:NKB,target=T,update=T,burst=T,alpha=F,beta=F,even=false,ecn=false",

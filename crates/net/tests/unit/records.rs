@@ -26,6 +26,7 @@ const RECORDS: &[(&str, u64, &str)] = &[
     ("linux-fq-codel:10241,ecn=false", 0, include_str!("data/linux/fq-codel-mild.csv")),
     ("linux-fq-codel:10241", 0, include_str!("data/linux/fq-codel-heavy-ecn.csv")),
     ("linux-fq-codel:101,ecn=false", 960, include_str!("data/linux/fq-codel-heavy-limit-100.csv")),
+    ("cake:100000,tins=besteffort,isolation=flows,eager=true", 0, include_str!("data/linux/cake-mild.csv")),
     ("drop-tail:51", 0, include_str!("data/linux/pfifo-heavy.csv")),
 ];
 
@@ -40,6 +41,12 @@ fn linux_queues_drop_and_mark_what_the_records_say() {
             differences[0]
         );
     }
+}
+
+#[test]
+fn cake_whose_first_signals_wait_for_an_interval_differs_from_the_record() {
+    let text = include_str!("data/linux/cake-mild.csv");
+    assert!(!differences("cake:100000,tins=besteffort,isolation=flows", 0, text).is_empty());
 }
 
 #[test]

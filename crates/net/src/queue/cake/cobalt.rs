@@ -10,6 +10,9 @@ pub struct CobaltParameters {
     pub interval: Span,
     /// Transmission time of the largest packet.
     pub mtu: Span,
+    /// True if a queue that has never been late gives its first signal at its second late packet, as in Linux. Otherwise the first signal
+    /// follows an interval after the first late packet, as the comments in Linux specify.
+    pub eager: bool,
 }
 
 /// COBALT, the AQM algorithm of a CAKE queue (Linux, net/sched/sch_cake.c), separate from the packet buffer: CoDel without its special
@@ -31,22 +34,20 @@ pub struct Cobalt {
 const BLUE_INCREASE: u32 = 1 << 24;
 const BLUE_DECREASE: u32 = 1 << 20;
 
-impl Default for Cobalt {
-    /// Creates the state of an unused queue. The first signal is given one interval after the queueing delay exceeds the target, as the
-    /// comments in Linux specify. In Linux itself, a queue that was never used has a root of zero and gives its first signal at once.
-    fn default() -> Self {
+impl Cobalt {
+    /// Creates the state of an unused queue. In Linux its root is zero, so that there is no time from the first late packet to the first
+    /// signal.
+    pub fn new(p: &CobaltParameters) -> Self {
         Self {
             count: 0,
-            rec_inv_sqrt: u32::MAX,
+            rec_inv_sqrt: if p.eager { 0 } else { u32::MAX },
             dropping: false,
             drop_next: Time::ZERO,
             p_drop: 0,
             blue_changed: Time::ZERO,
         }
     }
-}
 
-impl Cobalt {
     /// Records that a packet of this queue was dropped because the buffer is full.
     pub fn on_overflow(&mut self, p: &CobaltParameters, now: Time) {
         if now.since(self.blue_changed) > p.target {

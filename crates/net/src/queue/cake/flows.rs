@@ -51,8 +51,8 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(number: u16) -> Self {
-        let (packets, law, set) = (Chain::default(), Cobalt::default(), Set::None);
+    fn new(number: u16, law: Cobalt) -> Self {
+        let (packets, set) = (Chain::default(), Set::None);
         Self { packets, law, number, hosts: [0; 2], deficit: 0, set, links: Links::NONE }
     }
 }
@@ -133,7 +133,7 @@ impl Tin {
 
     pub(super) fn push(&mut self, pool: &mut Pool, packet: Packet, hosts: &Hosts, rng: &mut Rng) {
         let number = self.entry_of(packet.flow);
-        let id = self.flows.position(number.into(), || Flow::new(number));
+        let id = self.flows.position(number.into(), || Flow::new(number, Cobalt::new(&self.parameters)));
         let flow = &mut self.flows[id];
         let before = flow.set;
         if matches!(before, Set::None | Set::Decaying) {

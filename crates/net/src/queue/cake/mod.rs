@@ -38,6 +38,8 @@ pub struct CakeSpec {
     pub isolation: Isolation,
     /// Link-layer overhead that the shaper adds to the length of each packet, bytes.
     pub overhead: u32,
+    /// See [`CobaltParameters::eager`].
+    pub eager: bool,
 }
 
 /// Reads one of the words of `T`, or the default if the key is absent.
@@ -57,13 +59,17 @@ const MTU: u32 = 1514;
 
 impl Kind for CakeSpec {
     const USAGE: &'static [Usage] = &[(
-        "cake:LIMIT[,rate=RATE,rtt=100ms,tins=diffserv3,isolation=triple-isolate,overhead=0]",
+        "cake:LIMIT[,rate=RATE,rtt=100ms,tins=diffserv3,isolation=triple-isolate,overhead=0,eager=false]",
         "CAKE: a shaper to RATE, tins by DSCP (besteffort, diffserv3 or diffserv4), fairness between hosts (triple-isolate, dual-srchost, \
          dual-dsthost or flows) and then between their connections, and COBALT for each connection; rtt is the usual round-trip time, \
-         overhead that of a packet in bytes; LIMIT in packets or bytes, including the packet in transmission",
+         overhead that of a packet in bytes; eager gives the first signal of a connection at its second late packet, as Linux does, not an \
+         interval after the first one; LIMIT in packets or bytes, including the packet in transmission",
     )];
-    const EXAMPLES: &'static [&'static str] =
-        &["cake:9,rtt=20ms", "cake:9000B,rate=2Mbit,rtt=20ms,tins=diffserv4,isolation=flows,overhead=18"];
+    const EXAMPLES: &'static [&'static str] = &[
+        "cake:9,rtt=20ms",
+        "cake:9000B,rate=2Mbit,rtt=20ms,tins=diffserv4,isolation=flows,overhead=18",
+        "cake:9,eager=true",
+    ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let limit = Capacity::read(text)?;
@@ -78,6 +84,7 @@ impl Kind for CakeSpec {
                 "isolation=triple-isolate, dual-srchost, dual-dsthost or flows",
             )?,
             overhead: text.option("overhead", 0)?,
+            eager: text.option("eager", false)?,
         };
         if read.rtt < Span::from_micros(20) {
             return Err(text.error("an rtt of 20us or more"));
@@ -96,7 +103,8 @@ impl Kind for CakeSpec {
         to.option("rtt", self.rtt, RTT)
             .option("tins", self.tins, Tins::default())
             .option("isolation", self.isolation, Isolation::default())
-            .option("overhead", self.overhead, 0);
+            .option("overhead", self.overhead, 0)
+            .option("eager", self.eager, false);
     }
 }
 
@@ -158,7 +166,7 @@ impl CakeSpec {
         let mtu = transmission_time(byte_time, MTU);
         let target = default_target.max(Span::from_nanos(mtu.as_nanos() * 3 / 2));
         let interval = (self.rtt + target).saturating_sub(default_target).max(target * 2);
-        CobaltParameters { target, interval, mtu }
+        CobaltParameters { target, interval, mtu, eager: self.eager }
     }
 }
 

@@ -177,23 +177,26 @@ fn a_full_buffer_takes_from_the_head_of_the_fattest() {
     );
 }
 
+const PARAMETERS: CobaltParameters = CobaltParameters {
+    target: Span::from_millis(5),
+    interval: Span::from_millis(100),
+    mtu: Span::from_micros(100),
+    eager: false,
+};
+
 /// Returns the times, ms, of the signals of COBALT if it is called each millisecond between `from` and `to`, with a packet that has waited
 /// for `waited_ms`.
 fn signals(law: &mut Cobalt, waited_ms: u64, from: u64, to: u64) -> Vec<u64> {
-    let p = CobaltParameters {
-        target: Span::from_millis(5),
-        interval: Span::from_millis(100),
-        mtu: Span::from_micros(100),
-    };
     let evaluate = |law: &mut Cobalt, ms: u64| {
-        law.evaluate(&p, at(ms as f64), Span::from_millis(waited_ms), true, || panic!("nothing is flooded"))
+        let waited = Span::from_millis(waited_ms);
+        law.evaluate(&PARAMETERS, at(ms as f64), waited, true, || panic!("nothing is flooded"))
     };
     (from..to).filter(|&ms| evaluate(law, ms) == Decision::Mark).collect()
 }
 
 #[test]
 fn cobalt_signals_an_interval_after_the_target_is_missed_and_then_faster_by_the_root_of_the_count() {
-    let mut law = Cobalt::default();
+    let mut law = Cobalt::new(&PARAMETERS);
     assert_eq!(signals(&mut law, 5, 0, 1000), [0; 0], "the target itself is not missed");
     let found = signals(&mut law, 6, 1000, 2000);
     // The n-th signal is due interval / √n after the previous signal, and is given at the next call, at most a millisecond later.
@@ -209,8 +212,18 @@ fn cobalt_signals_an_interval_after_the_target_is_missed_and_then_faster_by_the_
 }
 
 #[test]
+fn an_eager_queue_gives_its_first_signal_at_its_second_late_packet_until_it_has_been_late() {
+    let mut law = Cobalt::new(&CobaltParameters { eager: true, ..PARAMETERS });
+    // The first late packet, at 10 ms, sets the signal to now. The next ones follow 100 / √2 = 70.7 and 100 / √3 = 57.7 ms later.
+    assert_eq!(signals(&mut law, 6, 10, 150), [11, 81, 139]);
+    // A queue whose count has fallen to zero waits for an interval.
+    assert!(signals(&mut law, 1, 150, 4000).is_empty());
+    assert_eq!(signals(&mut law, 6, 5000, 5150), [5100]);
+}
+
+#[test]
 fn cobalts_count_falls_step_by_step_while_the_target_is_kept() {
-    let mut law = Cobalt::default();
+    let mut law = Cobalt::new(&PARAMETERS);
     let often = signals(&mut law, 6, 0, 1000).len();
     assert!(often > 15);
     // After a short time below the target, signals resume at about the same count; after a long time, they start again from the beginning.
@@ -224,12 +237,8 @@ fn cobalts_count_falls_step_by_step_while_the_target_is_kept() {
 
 #[test]
 fn packets_of_which_four_take_longer_than_the_target_are_never_late() {
-    let p = CobaltParameters {
-        target: Span::from_millis(5),
-        interval: Span::from_millis(100),
-        mtu: Span::from_millis(10),
-    };
-    let mut law = Cobalt::default();
+    let p = CobaltParameters { mtu: Span::from_millis(10), ..PARAMETERS };
+    let mut law = Cobalt::new(&PARAMETERS);
     let verdicts =
         (0..1000).map(|ms| law.evaluate(&p, at(f64::from(ms)), Span::from_millis(40), false, || 0));
     assert!(verdicts.into_iter().all(|verdict| verdict == Decision::Pass));
@@ -237,9 +246,8 @@ fn packets_of_which_four_take_longer_than_the_target_are_never_late() {
 
 #[test]
 fn who_overflows_the_buffer_again_and_again_is_dropped_at_random_marked_or_not() {
-    let p =
-        CobaltParameters { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Span::ZERO };
-    let mut law = Cobalt::default();
+    let p = CobaltParameters { mtu: Span::ZERO, ..PARAMETERS };
+    let mut law = Cobalt::new(&PARAMETERS);
     // The probability increases by 1/256 at each overflow that is more than the target after the previous increase.
     for n in 1..=64 {
         law.on_overflow(&p, at(f64::from(n) * 6.0));
