@@ -191,6 +191,11 @@ impl LinuxRedLaw {
         }
     }
 
+    /// Returns the average queue length, bytes.
+    pub fn average(&self) -> f64 {
+        self.average as f64 / f64::from(1u32 << self.log)
+    }
+
     /// Returns the decision about a packet that arrives at `now` and finds `waiting` bytes in the queue (red_action).
     pub fn on_arrival(&mut self, now: Time, waiting: u64) -> Verdict {
         self.update_average(now, waiting);

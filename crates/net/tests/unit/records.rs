@@ -1,7 +1,10 @@
-//! Comparison of Linux's queues with records of a kernel's qdiscs, packet by packet.
+//! Comparison of Linux's queues with records of a kernel's qdiscs, packet by packet; of those that drop at random in what is not random.
 //!
 //! `data/linux/README.md` describes the records. The queue gets the same arrivals, and is asked for a packet whenever the kernel's was: at each
 //! time at which a packet left or was dropped by a `dequeue`. Packets that leave, are marked and are dropped must be the same.
+
+mod pie;
+mod red;
 
 use catnip_base::Time;
 use catnip_net::queue::{AnyQueue, PortContext, QueueDiscipline, QueueKind, QueueSpec};
@@ -80,17 +83,23 @@ struct Difference {
 
 /// Returns the packets that a queue drops or marks otherwise than its record.
 fn differences(queue: &str, phase_ns: u64, text: &str) -> Vec<Difference> {
-    let header = text.lines().position(|line| line.starts_with("arrival_ns")).expect("names of columns") + 1;
-    let rows: Vec<Row> = (0..)
-        .zip(text.lines().skip(header))
-        .map(|(number, line)| Row::read(number, phase_ns, line))
-        .collect();
+    let rows = rows(text, phase_ns);
     let ours = drive(queue.parse().expect("a queue"), &rows);
-    let pairs = (header + 1..).zip(rows.iter().zip(ours));
+    let pairs = lines(text).zip(rows.iter().zip(ours));
     pairs
         .filter(|(_, (row, ours))| Some(row.fate) != *ours)
-        .map(|(line, (row, ours))| Difference { line, theirs: row.fate, ours })
+        .map(|((line, _), (row, ours))| Difference { line, theirs: row.fate, ours })
         .collect()
+}
+
+/// Returns the lines of a record behind the names of its columns, with their numbers in the file.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_before = |&(_, line): &(usize, &str)| !line.starts_with(|first: char| first.is_ascii_digit());
+    (1..).zip(text.lines()).skip_while(is_before)
+}
+
+fn rows(text: &str, phase_ns: u64) -> Vec<Row> {
+    (0..).zip(lines(text)).map(|(number, (_, line))| Row::read(number, phase_ns, line)).collect()
 }
 
 /// Packet of a record, and its fate.
