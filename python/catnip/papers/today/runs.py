@@ -23,7 +23,7 @@ OLD_QUEUES: Mapping[str, str] = {
     DROP_TAIL: "drop-tail:10",
     "CATNIP-Good": "catnip-good:10",
     "CATNIP-RED": "catnip-red:10",
-    FQ_CODEL: "fq-codel:10",
+    FQ_CODEL: "linux-fq-codel:10",
 }
 """Queues in the CATNIP paper's network, by name; each replaces the queue of the scenario's variant."""
 
