@@ -10,6 +10,7 @@ use catnip_linux::clock::Stopwatch;
 use catnip_linux::namespace::{bring_up_loopback, set_sysctl, tun_failure};
 use catnip_linux::netlink::Netlink;
 use catnip_linux::sys::{self, Readable};
+use catnip_linux::timer_wheel::TimerWheel;
 use catnip_linux::{socket_option, tun};
 use catnip_tcp::Timestamps;
 use catnip_wire::ip::TCP;
@@ -42,6 +43,8 @@ const SND_CWND_AT: usize = 80;
 #[derive(Debug)]
 pub struct Lane {
     netlink: Netlink,
+    /// Ticks of the kernel's timer wheel. Scripts begin at the start of a period, as time zero of a simulated host does.
+    wheel: TimerWheel,
     /// Number of scripts so far, which have a port each.
     scripts: u16,
 }
@@ -55,7 +58,8 @@ impl Lane {
         for (key, value) in [("net/ipv4/tcp_no_metrics_save", "1"), ("net/ipv6/conf/all/disable_ipv6", "1")] {
             set_sysctl(key, value).map_err(failed(key, "set it"))?;
         }
-        Ok(Self { netlink, scripts: 0 })
+        let wheel = TimerWheel::read().map_err(failed("/proc/timer_list", "read it"))?;
+        Ok(Self { netlink, wheel, scripts: 0 })
     }
 
     /// Steps a socket by a script and returns what it did.
@@ -71,6 +75,7 @@ impl Lane {
             self.netlink.add_address(index, IpNet::V4(Ipv4Net::new(LOCAL, 24).expect("24 bits")))
         };
         up().map_err(failed(DEVICE, "bring it up"))?;
+        self.wheel.wait_for_period();
         let stopwatch = Stopwatch::start();
         let connection = Connection {
             stopwatch,

@@ -26,6 +26,8 @@ pub mod sys;
 #[cfg(feature = "host")]
 pub mod terminal;
 #[cfg(feature = "host")]
+pub mod timer_wheel;
+#[cfg(feature = "host")]
 pub mod tun;
 #[cfg(feature = "host")]
 pub mod user;

@@ -3,6 +3,7 @@ use crate::control::validated::{Validated, ValidationSpec};
 use crate::control::{AnyControl, CongestionControl, ControlKind, ControlSpec, Halving, Phase, Start};
 use crate::pacing::{PacingKind, RoundStart};
 use crate::recovery::RecoveryKind;
+use crate::timer_wheel;
 use catnip_base::{Span, Time};
 
 /// Parameters of a connection. [`crate::profile`] has named sets of parameters.
@@ -68,6 +69,8 @@ pub struct TcpConfig {
     pub recovery_burst: u32,
     /// Retransmission timer.
     pub rto: RtoConfig,
+    /// True if timers expire at the ticks of Linux's timer wheel at 250 Hz.
+    pub timer_wheel: bool,
     /// Delayed ACKs; `None` if every segment is acknowledged immediately.
     pub delayed_ack: Option<DelayedAck>,
     /// Number of timeouts of a SYN after which the RTO is not doubled (Linux's tcp_syn_linear_timeouts).
@@ -201,9 +204,16 @@ impl TcpConfig {
         }
     }
 
-    /// Returns the period of the slowest clock to which the phase of a host applies: the tick or the heartbeat timer of delayed ACKs.
+    /// Returns the expiry of a timer that is started at `now` for `delay`, on a host whose clock has the given phase.
+    pub(crate) fn expiry(&self, now: Time, delay: Span, phase: Span) -> Time {
+        if self.timer_wheel { timer_wheel::expiry(now, delay, phase) } else { now + delay }
+    }
+
+    /// Returns the period of the slowest clock to which the phase of a host applies: the tick, the timer wheel, or the heartbeat
+    /// timer of delayed ACKs.
     pub fn slowest_clock(&self) -> Span {
         match self.delayed_ack {
+            _ if self.timer_wheel => self.rto.tick.max(timer_wheel::PERIOD),
             Some(d) if d.heartbeat => self.rto.tick.max(d.max_delay),
             _ => self.rto.tick,
         }

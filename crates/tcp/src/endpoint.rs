@@ -117,7 +117,8 @@ impl Endpoint {
             receiver: Receiver::new(config.recovery == RecoveryKind::Sack1)
                 .with_dsack(config.recovery.uses_dsack())
                 .with_linux_acks(config.delayed_ack.filter(|delayed| delayed.linux).map(|delayed| {
-                    LinuxAcks::new(delayed.quick, config.segment_bytes.into(), config.rto.first)
+                    let wheel_phase = config.timer_wheel.then_some(phase);
+                    LinuxAcks::new(delayed.quick, config.segment_bytes.into(), config.rto.first, wheel_phase)
                 }))
                 .with_tuned_window(
                     config
@@ -246,8 +247,8 @@ impl Endpoint {
             *send_now = true;
             self.syn_timeouts += 1;
             let backoff = 1u64 << attempts.saturating_sub(linear_timeouts).min(16);
-            *retry_at = now
-                + Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
+            let timeout = Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
+            *retry_at = config.expiry(now, timeout, self.phase);
             return true;
         }
         self.state == State::Open && self.sender.as_mut().is_some_and(|sender| sender.on_timer(now, config))
@@ -485,7 +486,7 @@ impl Endpoint {
             return None;
         }
         if *attempts == 0 {
-            *retry_at = now + config.rto.first;
+            *retry_at = config.expiry(now, config.rto.first, self.phase);
         }
         *attempts += 1;
         *last_sent = now;

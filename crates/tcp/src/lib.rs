@@ -28,6 +28,7 @@ mod segment;
 mod sender;
 #[cfg(test)]
 mod testing;
+mod timer_wheel;
 mod timestamps;
 mod transmission;
 

@@ -1,4 +1,5 @@
 use crate::segment::earlier;
+use crate::timer_wheel;
 use catnip_base::{Span, Time};
 
 /// Delayed ACKs of Linux (net/ipv4/tcp_input.c, tcp_output.c and tcp_timer.c, 6.18), with an application that reads what has arrived at
@@ -9,6 +10,8 @@ pub(crate) struct LinuxAcks {
     max_quick: u32,
     /// Maximum number of bytes in a segment (advmss).
     segment: u64,
+    /// Phase of the timer wheel; `None` if the ACK timer expires on time.
+    wheel_phase: Option<Span>,
     /// RTO and SRTT of this host's own data; SRTT is `None` before its first sample.
     pub(crate) estimates: (Span, Option<Span>),
     /// Delay of the next ACK, icsk_ack.ato; `None` before the first data.
@@ -85,11 +88,13 @@ const COMPRESSION_SLACK: Span = Span::from_micros(100);
 
 impl LinuxAcks {
     /// Creates the state of a new connection that expects segments of `segment` bytes, and acknowledges the first `max_quick` of them at
-    /// once. `rto` is this host's initial RTO.
-    pub(crate) fn new(max_quick: u32, segment: u64, rto: Span) -> Self {
+    /// once. `rto` is this host's initial RTO. `wheel_phase` is the phase of the timer wheel; `None` if the
+    /// ACK timer expires on time.
+    pub(crate) fn new(max_quick: u32, segment: u64, rto: Span, wheel_phase: Option<Span>) -> Self {
         Self {
             max_quick,
             segment,
+            wheel_phase,
             estimates: (rto, None),
             ato: None,
             quick: 0,
@@ -230,7 +235,10 @@ impl LinuxAcks {
             ato = ato.min(self.estimates.1.map_or(longest, |srtt| srtt.max(MIN_DELAY).min(longest)));
         }
         ato = ato.min(MAX_DELAY);
-        let due = arrival.now + ato;
+        let due = match self.wheel_phase {
+            Some(phase) => timer_wheel::expiry(arrival.now, ato, phase),
+            None => arrival.now + ato,
+        };
         if let Some(running) = self.due {
             if running <= arrival.now + ato / 4 {
                 return true;
@@ -276,7 +284,7 @@ mod tests {
     impl Host {
         /// Creates a host with an RTO of 300 ms that sends at most `quick` quick ACKs.
         fn new(quick: u32) -> Self {
-            Self { acks: LinuxAcks::new(quick, 1000, MS(300)), rcv_nxt: 0 }
+            Self { acks: LinuxAcks::new(quick, 1000, MS(300), None), rcv_nxt: 0 }
         }
 
         /// Receives `len` bytes in order. Returns the delay of their ACK in milliseconds.
@@ -328,7 +336,7 @@ mod tests {
     fn quick_acks_are_as_many_as_half_of_the_window_holds_and_two_at_least() {
         // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), "if (quickacks == 0) quickacks = 2".
         for (window, expected) in [(1 << 16, 16), (10_000, 5), (1000, 2)] {
-            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, MS(300)) };
+            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, MS(300), None) };
             acks.raise_quick(16, window);
             assert_eq!(acks.quick, expected);
         }

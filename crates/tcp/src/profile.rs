@@ -92,6 +92,7 @@ pub fn ns2_2002() -> TcpConfig {
         },
         delayed_ack: None,
         handshake: false,
+        timer_wheel: false,
         syn_linear_timeouts: 0,
         times_handshake: true,
         fin: false,
@@ -189,6 +190,7 @@ pub fn linux_6() -> TcpConfig {
         halving: Halving::Cwnd,
         byte_counting: true,
         validation: ValidationSpec::Linux,
+        timer_wheel: true,
         syn_linear_timeouts: 4,
         rto: RtoConfig { min: Span::from_millis(200), max: Span::from_secs(120), ..rfc().rto },
         delayed_ack: rfc().delayed_ack.map(|standard| DelayedAck {
@@ -251,6 +253,7 @@ pub fn rfc() -> TcpConfig {
             linux: false,
             sack_delay: Span::ZERO,
         }),
+        timer_wheel: false,
         syn_linear_timeouts: 0,
         handshake: true,
         times_handshake: true,

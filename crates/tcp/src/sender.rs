@@ -32,7 +32,7 @@ impl Sender {
     /// Creates a sender without data to send. `phase` is the phase of the clock tick of the sender's host.
     pub fn new(config: &TcpConfig, phase: Span) -> Self {
         match config.recovery {
-            RecoveryKind::Rack => Self::Rack(Box::new(modern::rack::Sender::new(config))),
+            RecoveryKind::Rack => Self::Rack(Box::new(modern::rack::Sender::new(config, phase))),
             kind if kind.is_modern() => Self::Modern(Box::new(modern::Sender::new(config, phase))),
             _ => Self::Classic(Box::new(classic::Sender::new(config, phase))),
         }

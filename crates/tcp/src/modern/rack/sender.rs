@@ -45,6 +45,8 @@ pub struct Sender {
     /// ACK (RFC 5682, step 2b).
     frto_phase: FrtoPhase,
     timer: Option<(Timer, Time)>,
+    /// Phase of the host's clock, at whose ticks timers expire.
+    phase: Span,
     /// Number of timeouts since new data was acknowledged.
     consecutive_timeouts: u32,
     cwnd_usage: CwndUsage,
@@ -133,7 +135,7 @@ enum NextSegment {
 }
 
 impl Sender {
-    pub(crate) fn new(config: &TcpConfig) -> Self {
+    pub(crate) fn new(config: &TcpConfig, phase: Span) -> Self {
         let control = config.controller();
         Self {
             stream: Stream::default(),
@@ -151,6 +153,7 @@ impl Sender {
             forced: None,
             frto_phase: FrtoPhase::No,
             timer: None,
+            phase,
             consecutive_timeouts: 0,
             cwnd_usage: CwndUsage::default(),
             unit_end: 0,
@@ -208,7 +211,7 @@ impl Sender {
         self.unit_end = 0;
         self.rack.update_reo_wnd(self.snd_una(), self.snd_max);
         self.process_tlp_ack(now, segment.ack, &ack_info);
-        let ack_info = self.update_state(now, ack_info);
+        let ack_info = self.update_state(now, ack_info, config);
         if ack_info.set_timer {
             self.set_xmit_timer(now, config);
         }
@@ -221,7 +224,7 @@ impl Sender {
     fn on_old_ack(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
         if !segment.sack.is_empty() {
             let mut ack_info = self.process_ack(now, segment, config);
-            self.fastretrans_alert(now, &mut ack_info);
+            self.fastretrans_alert(now, &mut ack_info, config);
         }
     }
 

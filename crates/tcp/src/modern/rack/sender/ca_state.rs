@@ -1,7 +1,8 @@
 use super::ack::AckInfo;
-use super::timers::MIN_TIMEOUT;
+use super::timers::min_timeout;
 use super::{CaState, FrtoPhase, Sender, Timer};
 use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase, Recovered, RecoveryState};
+use crate::TcpConfig;
 use crate::modern::rack::prr::Prr;
 use catnip_base::{Span, Time};
 
@@ -27,20 +28,20 @@ impl Sender {
 
     /// Updates the congestion state after an ACK (tcp_fastretrans_alert).
     #[inline]
-    pub(super) fn update_state(&mut self, now: Time, mut ack_info: AckInfo) -> AckInfo {
+    pub(super) fn update_state(&mut self, now: Time, mut ack_info: AckInfo, config: &TcpConfig) -> AckInfo {
         let is_fast_path = self.ca_state == CaState::Open
             && ack_info.snd_una_advanced
             && !ack_info.data_sacked
             && !ack_info.dsack
             && !ack_info.ece;
         if !is_fast_path {
-            self.fastretrans_alert(now, &mut ack_info);
+            self.fastretrans_alert(now, &mut ack_info, config);
         }
         ack_info
     }
 
     #[inline(never)]
-    pub(super) fn fastretrans_alert(&mut self, now: Time, ack_info: &mut AckInfo) {
+    pub(super) fn fastretrans_alert(&mut self, now: Time, ack_info: &mut AckInfo, config: &TcpConfig) {
         let snd_una = self.snd_una();
         // "if (flag & FLAG_ECE) tp->prior_ssthresh = 0", in any state.
         self.has_prior &= !ack_info.ece;
@@ -72,14 +73,14 @@ impl Sender {
                     self.undo_cwnd_reduction(now, false);
                     self.try_to_open(now, ack_info);
                 }
-                self.detect_loss(now, ack_info);
+                self.detect_loss(now, ack_info, config);
                 if self.ca_state != CaState::Recovery && self.flight.lost_out() > 0 {
                     self.enter_recovery(now, ack_info.ece);
                 }
             }
             CaState::Loss => {
                 self.process_loss(now, ack_info);
-                self.detect_loss(now, ack_info);
+                self.detect_loss(now, ack_info, config);
                 let has_left_loss = self.ca_state != CaState::Loss;
                 if (has_left_loss || ack_info.lost_retrans) && self.flight.lost_out() > 0 {
                     self.enter_recovery(now, ack_info.ece);
@@ -92,7 +93,7 @@ impl Sender {
                     self.rack.on_recovered(true);
                     self.undo_cwnd_reduction(now, false);
                 }
-                self.detect_loss(now, ack_info);
+                self.detect_loss(now, ack_info, config);
                 if self.flight.lost_out() > 0 {
                     self.enter_recovery(now, ack_info.ece);
                 } else {
@@ -188,7 +189,7 @@ impl Sender {
     }
 
     /// Detects losses (RACK_detect_loss) if data has arrived since the last detection.
-    pub(super) fn detect_loss(&mut self, now: Time, ack_info: &mut AckInfo) {
+    pub(super) fn detect_loss(&mut self, now: Time, ack_info: &mut AckInfo, config: &TcpConfig) {
         if !self.rack.take_advanced() {
             return;
         }
@@ -197,7 +198,7 @@ impl Sender {
         ack_info.newly_lost += lost;
         ack_info.lost_retrans |= self.flight.retrans_out() < retrans_out;
         if let Some(wait) = wait {
-            self.timer = Some((Timer::Reordering, now + wait + MIN_TIMEOUT));
+            self.set_timer(Timer::Reordering, now, wait + min_timeout(config), config);
             ack_info.set_timer = false;
         }
     }

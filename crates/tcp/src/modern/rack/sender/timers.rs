@@ -3,9 +3,15 @@ use crate::TcpConfig;
 use crate::control::{Cause, CongestionControl};
 use catnip_base::{Span, Time};
 
-/// Minimum duration of a timer: two ticks of the kernel's clock (TCP_TIMEOUT_MIN). It is added to the PTO (RFC 8985, section 7.2: "PTO = 2
-/// * SRTT") and to the reordering timer.
-pub(super) const MIN_TIMEOUT: Span = Span::from_millis(8);
+/// Time that the kernel adds to the PTO (RFC 8985, section 7.2: "PTO = 2 * SRTT") and to the reordering timer (TCP_TIMEOUT_MIN_US).
+const MIN_TIMEOUT: Span = Span::from_millis(2);
+/// The same for timers that do not expire at the ticks of a wheel, with what the wheel adds on average.
+const MIN_TIMEOUT_WITHOUT_WHEEL: Span = Span::from_millis(8);
+
+/// Returns the time that is added to the PTO and to the reordering timer.
+pub(super) fn min_timeout(config: &TcpConfig) -> Span {
+    if config.timer_wheel { MIN_TIMEOUT } else { MIN_TIMEOUT_WITHOUT_WHEEL }
+}
 
 impl Sender {
     pub(super) fn on_reordering_timer(&mut self, now: Time, config: &TcpConfig) {
@@ -76,6 +82,10 @@ impl Sender {
         self.restart_rto(now, config);
     }
 
+    pub(super) fn set_timer(&mut self, timer: Timer, now: Time, delay: Span, config: &TcpConfig) {
+        self.timer = Some((timer, config.expiry(now, delay, self.phase)));
+    }
+
     /// Sets the timer after an ACK: the probe timer if a probe may be scheduled, otherwise the retransmission timer.
     pub(super) fn set_xmit_timer(&mut self, now: Time, config: &TcpConfig) {
         let timeout = self.rtt.timeout(&config.rto);
@@ -93,13 +103,18 @@ impl Sender {
     }
 
     pub(super) fn restart_rto(&mut self, now: Time, config: &TcpConfig) {
-        self.timer = Some((Timer::Retransmission, now + self.rtt.timeout(&config.rto)));
+        self.set_timer(Timer::Retransmission, now, self.rtt.timeout(&config.rto), config);
     }
 
     /// Sets the retransmission timer as if it had been started at the last transmission of the first segment.
     pub(super) fn rearm_rto_for_head(&mut self, now: Time, config: &TcpConfig) {
-        let due = |(_, sent): (u64, Time)| (sent + self.rtt.timeout(&config.rto)).max(now);
-        self.timer = self.flight.head().map(due).map(|at| (Timer::Retransmission, at));
+        match self.flight.head() {
+            Some((_, sent)) => {
+                let left = (sent + self.rtt.timeout(&config.rto)).since(now);
+                self.set_timer(Timer::Retransmission, now, left, config);
+            }
+            None => self.timer = None,
+        }
     }
 
     /// Sets the probe timer (RFC 8985, section 7.2). A nonzero `max_delay` limits its duration, so that it does not expire after the
@@ -111,11 +126,11 @@ impl Sender {
         let pto = match self.rtt.srtt() {
             // "PTO += TLP.max_ack_delay" for a single segment; Linux uses its minimum timeout.
             Some(srtt) if self.flight.packets_out() == 1 => srtt * 2 + config.rto.min,
-            Some(srtt) => srtt * 2 + MIN_TIMEOUT,
+            Some(srtt) => srtt * 2 + min_timeout(config),
             None => Span::from_secs(1),
         };
         let pto = if max_delay > Span::ZERO { pto.min(max_delay) } else { pto };
-        self.timer = Some((Timer::Probe, now + pto));
+        self.set_timer(Timer::Probe, now, pto, config);
         true
     }
 }
