@@ -247,7 +247,8 @@ impl Endpoint {
             *send_now = true;
             self.syn_timeouts += 1;
             let backoff = 1u64 << attempts.saturating_sub(linear_timeouts).min(16);
-            let timeout = Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
+            let timeout =
+                Span::from_nanos((config.rto.first * backoff).as_nanos().min(config.rto.max.as_nanos()));
             *retry_at = config.expiry(now, timeout, self.phase);
             return true;
         }

@@ -29,7 +29,8 @@ mod tests {
 
     fn late_ms(now: u64, delay: u64, phase: u64) -> u64 {
         let due = ms(now + delay);
-        (expiry(ms(now), Span::from_millis(delay), Span::from_millis(phase)) - due).in_units_of(Span::from_millis(1))
+        (expiry(ms(now), Span::from_millis(delay), Span::from_millis(phase)) - due)
+            .in_units_of(Span::from_millis(1))
     }
 
     #[test]

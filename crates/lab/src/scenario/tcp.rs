@@ -268,7 +268,9 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         (None, Some(_)) => {
             return Err(("quick_acks".into(), "needs delayed_ack = true".into()));
         }
-        (Some(every), Some(quick)) => Some(DelayedAck { quick, quick_after, linux: every.linux && quick > 0, ..every }),
+        (Some(every), Some(quick)) => {
+            Some(DelayedAck { quick, quick_after, linux: every.linux && quick > 0, ..every })
+        }
         (delayed_ack, None) => delayed_ack,
     };
     let control = match &file.control {

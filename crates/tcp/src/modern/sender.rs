@@ -255,7 +255,6 @@ impl Sender {
         self.rto.timeout(&config.rto)
     }
 
-
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)
     }

@@ -5,7 +5,9 @@ mod pacing_rate;
 mod policer;
 
 use super::{
-    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, RecoveryState, Start, TxStart};
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, Phase, RecoveryState, Start,
+    TxStart,
+};
 pub(super) use aggregation::Aggregation;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};

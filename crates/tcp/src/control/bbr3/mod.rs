@@ -7,7 +7,8 @@ use super::bbr::{
 };
 use super::{
     Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Delivery, LossSample, Phase,
-    RecoveryState, Start, TxStart};
+    RecoveryState, Start, TxStart,
+};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 

@@ -9,7 +9,9 @@ pub use cwv::Cwv;
 pub use linux::{Burst, LinuxRestart};
 pub use newcwv::{Filter, NewCwv};
 
-use super::{Ack, Cause, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent, TxStart};
+use super::{
+    Ack, Cause, Congestion, CongestionControl, Control, Delivery, Idle, Phase, Recovered, Sent, TxStart,
+};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{FlowContext, ParseError, Span, Time, as_text};
 

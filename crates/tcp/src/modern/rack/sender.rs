@@ -11,7 +11,9 @@ use super::rtt::RttEstimator;
 use super::tso::{self, Deferral, TsoInput};
 use super::undo::Undo;
 use crate::control::validated::{Burst, Validated, Validity};
-use crate::control::{AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start, TxStart};
+use crate::control::{
+    AnyControl, CongestionControl, Control, ControlKind, Idle, Phase, Sent, Start, TxStart,
+};
 use crate::modern::stream::Stream;
 use crate::pacing::{PacedSegment, Pacing};
 use crate::segment::earlier;
@@ -265,11 +267,7 @@ impl Sender {
 
     /// Handles a handshake with `count` retransmissions (tcp_init_cwnd, tcp_init_metrics). `tsecr_rtt` is the round trip by the echoed
     /// timestamp, or zero without one.
-    pub(crate) fn on_handshake_retransmitted(
-        &mut self,
-        config: &TcpConfig,
-        (count, tsecr_rtt): (u32, Span),
-    ) {
+    pub(crate) fn on_handshake_retransmitted(&mut self, config: &TcpConfig, (count, tsecr_rtt): (u32, Span)) {
         if count > 1 {
             self.control.replace(config.control.build(&Start { window: 1, ..config.start() }));
         }
@@ -331,7 +329,6 @@ impl Sender {
     pub(crate) fn rto(&self, config: &TcpConfig) -> Span {
         self.rtt.timeout(&config.rto)
     }
-
 
     pub(crate) fn message_at(&self, seq: u64) -> (u64, Option<FlowContext>) {
         self.stream.message_at(seq)

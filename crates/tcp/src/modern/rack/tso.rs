@@ -88,7 +88,13 @@ impl TsoInput {
 }
 
 /// Returns the maximum number of segments that leave together: a millisecond of the pacing rate, more on short paths (tcp_tso_autosize).
-pub(super) fn max_segments(segment: u64, window: u64, in_slow_start: bool, srtt: Option<Span>, min_rtt: Option<Span>) -> u32 {
+pub(super) fn max_segments(
+    segment: u64,
+    window: u64,
+    in_slow_start: bool,
+    srtt: Option<Span>,
+    min_rtt: Option<Span>,
+) -> u32 {
     let percent = if in_slow_start { 200 } else { 120 };
     let per_ms = srtt.filter(|srtt| *srtt > Span::ZERO).map_or(GSO_MAX_BYTES, |srtt| {
         // sk_pacing_rate >> 10.
@@ -138,13 +144,15 @@ mod tests {
         let five = TsoInput { cwnd: 5, packets_in_flight: 3, max_segments: 10, ..one_of_thirty() };
         assert_eq!(five.deferral(), None);
         assert!(TsoInput { cwnd: 7, packets_in_flight: 5, ..five }.deferral().is_some());
-        let since = |us| TsoInput { since_sent: Span::from_micros(us), ..one_of_thirty() }.deferral().is_some();
+        let since =
+            |us| TsoInput { since_sent: Span::from_micros(us), ..one_of_thirty() }.deferral().is_some();
         assert_eq!([1000, 1001].map(since), [true, false]);
     }
 
     #[test]
     fn the_last_data_waits_only_without_a_fin() {
-        let last = TsoInput { unsent: 1500, cwnd: 30, packets_in_flight: 28, max_segments: 3, ..one_of_thirty() };
+        let last =
+            TsoInput { unsent: 1500, cwnd: 30, packets_in_flight: 28, max_segments: 3, ..one_of_thirty() };
         assert_eq!(last.deferral(), Some(Deferral::Other));
         assert_eq!(TsoInput { has_fin: true, ..last }.deferral(), None);
         assert_eq!(last.bytes(false), 1500);
@@ -152,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_leaves_ends_at_the_window_and_without_a_short_segment_that_nagle_delays() {
-        let input = TsoInput { packets_in_flight: 20, max_segments: 20, send_window: 3500, ..one_of_thirty() };
+        let input =
+            TsoInput { packets_in_flight: 20, max_segments: 20, send_window: 3500, ..one_of_thirty() };
         assert_eq!((input.bytes(false), input.bytes(true)), (3500, 3000));
         assert_eq!(TsoInput { max_segments: 2, ..input }.bytes(false), 2000);
     }

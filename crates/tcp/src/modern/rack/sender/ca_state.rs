@@ -1,8 +1,8 @@
 use super::ack::AckInfo;
 use super::timers::min_timeout;
 use super::{CaState, FrtoPhase, Sender, Timer};
-use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase, Recovered, RecoveryState};
 use crate::TcpConfig;
+use crate::control::{Ack, Cause, Congestion, CongestionControl, Delivery, Phase, Recovered, RecoveryState};
 use crate::modern::rack::prr::Prr;
 use catnip_base::{Span, Time};
 
