@@ -64,11 +64,11 @@ pub(crate) struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Next data, without any above it.
-    InOrder,
+    Next,
     /// Next data, which fills a gap or a part of it.
     FillsGap,
     /// Data above a gap.
-    OutOfOrder,
+    AboveGap,
     /// Data that had arrived before.
     Duplicate,
 }
@@ -116,9 +116,9 @@ impl LinuxAcks {
     pub(crate) fn on_data(&mut self, arrival: &Arrival, sack_delay: Span) -> bool {
         self.is_scheduled = true;
         match arrival.order {
-            Order::InOrder | Order::FillsGap => self.on_new_data(arrival),
+            Order::Next | Order::FillsGap => self.on_new_data(arrival),
             Order::Duplicate => self.enter_quick_acks(self.max_quick, arrival.window),
-            Order::OutOfOrder => {}
+            Order::AboveGap => {}
         }
         // tcp_grow_window: "quick |= 1".
         self.quick |= u32::from(arrival.window_grows);
@@ -290,7 +290,7 @@ mod tests {
         /// Receives `len` bytes in order. Returns the delay of their ACK in milliseconds.
         fn receive(&mut self, at_ms: u64, len: u64) -> u64 {
             self.rcv_nxt += len;
-            self.arrive(at_ms, len, Order::InOrder)
+            self.arrive(at_ms, len, Order::Next)
         }
 
         fn arrive(&mut self, at_ms: u64, len: u64, order: Order) -> u64 {
@@ -299,7 +299,7 @@ mod tests {
                 len,
                 order,
                 rcv_nxt: self.rcv_nxt,
-                has_gap: order == Order::OutOfOrder,
+                has_gap: order == Order::AboveGap,
                 window: 1 << 16,
                 window_grows: false,
                 rcv_rtt: MS(10),
@@ -415,12 +415,12 @@ mod tests {
     fn reports_after_the_third_wait_for_a_twentieth_of_the_round_trip_and_the_slack_of_the_timer() {
         let mut host = Host::new(1);
         host.receive(0, 1000);
-        let mut report = |at_ms| host.arrive(at_ms, 1000, Order::OutOfOrder);
+        let mut report = |at_ms| host.arrive(at_ms, 1000, Order::AboveGap);
         assert_eq!([5, 5, 5].map(&mut report), [0; 3]);
         report(5);
         assert_eq!(host.acks.deadline(), Some(ms(5) + Span::from_micros(500 + 100)));
         assert_eq!(host.acks.compressed, 1);
-        host.arrive(5, 1000, Order::OutOfOrder);
+        host.arrive(5, 1000, Order::AboveGap);
         assert_eq!(host.acks.deadline(), Some(ms(5) + Span::from_micros(600)), "the first one's time counts");
     }
 }

@@ -246,10 +246,10 @@ impl Receiver {
             now,
             len: end - seq,
             order: match order {
-                (true, false) => Order::InOrder,
+                (true, false) => Order::Next,
                 (true, true) => Order::FillsGap,
                 (false, _) if self.dsack.is_some() || end <= self.rcv_nxt => Order::Duplicate,
-                (false, _) => Order::OutOfOrder,
+                (false, _) => Order::AboveGap,
             },
             rcv_nxt: self.rcv_nxt,
             has_gap: !self.out_of_order.is_empty(),
