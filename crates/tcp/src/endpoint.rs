@@ -229,11 +229,9 @@ impl Endpoint {
                 self.fin_end = Some(end);
                 self.receiver.request_ack();
             }
-            let (sender, handshake) = (self.sender.as_ref(), self.handshake);
-            self.receiver.set_estimates(|| match sender {
-                Some(sender) => (sender.rto(config), sender.srtt()),
-                None => handshake.estimates(config, self.phase),
-            });
+            if let Some(sender) = &self.sender {
+                self.receiver.set_estimates(|| (sender.rto(config), sender.srtt()));
+            }
             self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
         }
     }
@@ -470,6 +468,8 @@ impl Endpoint {
                 sender.on_first_window(self.first_window.into());
             }
         }
+        let (handshake, phase) = (self.handshake, self.phase);
+        self.receiver.set_estimates(|| handshake.estimates(config, phase));
         self.receiver.on_open(now, config);
         self.state = State::Open;
         self.is_fast_path = Self::has_no_extensions(config);
