@@ -31,7 +31,7 @@ pub struct Endpoint {
     syn_timeouts: u32,
     /// Receive window in the peer's last segment before this end has a sender, bytes; that of the configuration before the peer's SYN.
     first_window: u32,
-    /// True if the connection is open and its segments carry neither ECN bits nor timestamps.
+    /// True if the connection is open, its segments carry neither ECN bits nor timestamps, and ACKs do not follow Linux's rules.
     is_fast_path: bool,
     ecn_state: EcnState,
     timestamp_state: TimestampState,
@@ -168,7 +168,9 @@ impl Endpoint {
     /// Handles an arriving segment outside of the fast path: during a handshake, or if segments carry ECN bits or timestamps.
     #[inline(never)]
     fn on_segment_slow_path(&mut self, now: Time, segment: &Segment, config: &TcpConfig) {
-        if self.is_open() && !segment.flags.syn && self.is_too_old(segment, config) {
+        if let Some(age) = self.timestamp_state.age(segment)
+            && self.is_discarded(age, segment, config)
+        {
             return self.on_old_segment(now, segment);
         }
         self.timestamp_state.on_segment(segment);
@@ -184,10 +186,13 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if a segment is discarded because of its timestamp (tcp_paws_discard). An ACK that says nothing new is not discarded
+    /// Returns true if a segment is discarded because its timestamp is `age` milliseconds too old (tcp_paws_discard). An ACK that says nothing new is not discarded
     /// (tcp_disordered_ack).
-    fn is_too_old(&self, segment: &Segment, config: &TcpConfig) -> bool {
-        let Some(age) = self.timestamp_state.age(segment) else { return false };
+    #[cold]
+    fn is_discarded(&self, age: u32, segment: &Segment, config: &TcpConfig) -> bool {
+        if !self.is_open() || segment.flags.syn {
+            return false;
+        }
         let is_harmless = segment.seq_len() == 0
             && segment.seq == self.receiver.rcv_nxt()
             && self.sender.as_ref().is_some_and(|sender| {
@@ -217,7 +222,7 @@ impl Endpoint {
             } else {
                 sender.on_ack(now, segment, config);
             }
-        } else {
+        } else if EXTENSIONS {
             self.first_window = segment.window;
         }
         if segment.seq_len() > 0 {
@@ -229,7 +234,7 @@ impl Endpoint {
                 self.fin_end = Some(end);
                 self.receiver.request_ack();
             }
-            if let Some(sender) = &self.sender {
+            if EXTENSIONS && let Some(sender) = &self.sender {
                 self.receiver.set_estimates(|| (sender.rto(config), sender.srtt()));
             }
             self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
@@ -274,37 +279,34 @@ impl Endpoint {
 
     #[inline(always)]
     fn transmit_open<const EXTENSIONS: bool>(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {
-        if let Some(sent) = self.sender.as_mut().and_then(|sender| sender.transmit(now, config)) {
-            let extensions =
-                if EXTENSIONS { self.extensions(now, Some(&sent), config) } else { Extensions::NONE };
-            let segment = Segment {
-                seq: sent.seq,
-                len: sent.len,
-                flags: Flags { syn: false, ack: true, fin: sent.fin },
-                ecn: extensions.ecn,
-                timestamps: extensions.timestamps,
-                ..self.acknowledgement(config)
-            };
-            self.receiver.on_ack_sent();
-            self.receiver.on_data_sent(now);
-            return Some(Outgoing {
-                segment,
-                retransmission: sent.retransmission,
-                ecn: extensions.codepoint,
-            });
+        let sent = self.sender.as_mut().and_then(|sender| sender.transmit(now, config));
+        if sent.is_none() {
+            if !self.receiver.needs_ack(now) {
+                return None;
+            }
+            if EXTENSIONS {
+                self.receiver.on_ack_timer(now);
+            }
         }
-        if self.receiver.needs_ack(now) {
-            self.receiver.on_ack_timer(now);
-            let extensions = if EXTENSIONS { self.extensions(now, None, config) } else { Extensions::NONE };
-            let segment = Segment {
-                ecn: extensions.ecn,
-                timestamps: extensions.timestamps,
-                ..self.acknowledgement(config)
-            };
-            self.receiver.on_ack_sent();
-            return Some(Outgoing { segment, retransmission: false, ecn: Ecn::NOT_ECT });
+        let extensions =
+            if EXTENSIONS { self.extensions(now, sent.as_ref(), config) } else { Extensions::NONE };
+        let (seq, len, fin, retransmission) = match &sent {
+            Some(sent) => (sent.seq, sent.len, sent.fin, sent.retransmission),
+            None => (self.sender.as_ref().map_or(0, Sender::snd_max), 0, false, false),
+        };
+        let segment = Segment {
+            seq,
+            len,
+            flags: Flags { syn: false, ack: true, fin },
+            ecn: extensions.ecn,
+            timestamps: extensions.timestamps,
+            ..self.acknowledgement(config)
+        };
+        self.receiver.on_ack_sent();
+        if EXTENSIONS {
+            self.receiver.on_linux_ack_sent(now, sent.is_some());
         }
-        None
+        Some(Outgoing { segment, retransmission, ecn: extensions.codepoint })
     }
 
     /// Returns the ACK that must precede all other segments because the CE state of the received data has changed.
@@ -476,7 +478,9 @@ impl Endpoint {
     }
 
     fn has_no_extensions(config: &TcpConfig) -> bool {
-        !config.timestamps && !config.ecn.is_enabled()
+        !config.timestamps
+            && !config.ecn.is_enabled()
+            && !config.delayed_ack.is_some_and(|delayed| delayed.linux)
     }
 
     fn transmit_handshake(&mut self, now: Time, config: &TcpConfig) -> Option<Outgoing> {

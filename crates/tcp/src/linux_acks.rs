@@ -150,6 +150,7 @@ impl LinuxAcks {
     }
 
     /// Handles the expiry of the ACK timer (tcp_delack_timer_handler), if it has expired by `now`.
+    #[inline(never)]
     pub(crate) fn on_timer(&mut self, now: Time) {
         if self.due.is_none_or(|due| due > now) {
             return;
@@ -164,6 +165,7 @@ impl LinuxAcks {
     }
 
     /// Handles the transmission of an ACK, with or without data (tcp_event_ack_sent).
+    #[inline]
     pub(crate) fn on_ack_sent(&mut self, rcv_nxt: u64) {
         if self.quick > 0 && self.is_scheduled {
             self.quick -= 1;
@@ -178,6 +180,7 @@ impl LinuxAcks {
     }
 
     /// Handles the transmission of data at `now`: an answer within the delay begins a conversation (tcp_event_data_sent).
+    #[inline]
     pub(crate) fn on_data_sent(&mut self, now: Time) {
         self.is_conversation |= self.ato.is_some_and(|ato| now.since(self.last_data_at) < ato);
     }

@@ -167,16 +167,15 @@ impl Receiver {
         self.ack_due = None;
         self.ack_now = false;
         self.dsack = None;
-        if let Some(linux_acks) = &mut self.linux_acks {
-            linux_acks.on_ack_sent(self.rcv_nxt);
-        }
     }
 
-    /// Handles the transmission of data, after [`Self::on_ack_sent`].
-    #[inline]
-    pub(crate) fn on_data_sent(&mut self, now: Time) {
+    /// Handles the transmission of an ACK by the rules of Linux, after [`Self::on_ack_sent`]. `with_data` is true if data carries it.
+    pub(crate) fn on_linux_ack_sent(&mut self, now: Time, with_data: bool) {
         if let Some(linux_acks) = &mut self.linux_acks {
-            linux_acks.on_data_sent(now);
+            linux_acks.on_ack_sent(self.rcv_nxt);
+            if with_data {
+                linux_acks.on_data_sent(now);
+            }
         }
     }
 

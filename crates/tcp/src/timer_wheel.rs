@@ -12,13 +12,16 @@ const LEVELS: u32 = 9;
 /// Returns the expiry of a timer that is started at `now` for `delay` (kernel/time/timer.c, `calc_wheel_index`). A timer never expires early:
 /// it does at the next tick after its time, or at the next eighth tick if it runs for more than 252 ms, at the next 64th above 2 s, and so on.
 /// `phase` is the time from the last start of a period of the wheel to time zero.
+#[inline(never)]
 pub(crate) fn expiry(now: Time, delay: Span, phase: Span) -> Time {
     let tick = TICK.as_nanos();
     let ticks_now = (now + phase).as_nanos() / tick;
     let ticks = delay.as_nanos().div_ceil(tick);
-    let level = (0..LEVELS - 1).find(|&level| ticks < FIRST_LEVEL << (3 * level)).unwrap_or(LEVELS - 1);
-    let unit = 1 << (3 * level);
-    let expires = ((ticks_now + ticks) / unit + 1) * unit;
+    let level = match ticks {
+        0..FIRST_LEVEL => 0,
+        _ => (1..LEVELS - 1).find(|&level| ticks < FIRST_LEVEL << (3 * level)).unwrap_or(LEVELS - 1),
+    };
+    let expires = (((ticks_now + ticks) >> (3 * level)) + 1) << (3 * level);
     now + Span::from_nanos(expires * tick - (now + phase).as_nanos())
 }
 

@@ -21,8 +21,8 @@ impl CwndUsage {
     }
 
     /// Returns true if cwnd limits the sender (tcp_is_cwnd_limited).
-    pub(super) fn is_cwnd_limited(&self, cwnd: u32, in_slow_start: bool) -> bool {
-        self.is_cwnd_limited || in_slow_start && cwnd < 2 * self.max_packets_out
+    pub(super) fn is_cwnd_limited(&self, cwnd: u32, in_slow_start: impl FnOnce() -> bool) -> bool {
+        self.is_cwnd_limited || cwnd < 2 * self.max_packets_out && in_slow_start()
     }
 }
 
@@ -35,10 +35,10 @@ mod tests {
         // tcp_is_cwnd_limited: "if (tcp_in_slow_start(tp)) return tcp_snd_cwnd(tp) < 2 * tp->max_packets_out".
         let mut usage = CwndUsage::default();
         usage.on_sent(false, 6, 0, 100);
-        assert_eq!([11, 12].map(|cwnd| usage.is_cwnd_limited(cwnd, true)), [true, false]);
-        assert!(!usage.is_cwnd_limited(11, false));
+        assert_eq!([11, 12].map(|cwnd| usage.is_cwnd_limited(cwnd, || true)), [true, false]);
+        assert!(!usage.is_cwnd_limited(11, || false));
         usage.on_sent(true, 9, 0, 100);
-        assert!(usage.is_cwnd_limited(9, false) && usage.is_cwnd_limited(1000, true));
+        assert!(usage.is_cwnd_limited(9, || false) && usage.is_cwnd_limited(1000, || true));
     }
 
     #[test]
@@ -47,11 +47,11 @@ mod tests {
         let mut usage = CwndUsage::default();
         usage.on_sent(true, 10, 0, 100);
         usage.on_sent(false, 20, 99, 200);
-        assert!(usage.is_cwnd_limited(10, false), "cwnd was full in this round");
+        assert!(usage.is_cwnd_limited(10, || false), "cwnd was full in this round");
         usage.on_sent(false, 2, 100, 300);
-        assert!(!usage.is_cwnd_limited(10, false));
-        assert_eq!([3, 4].map(|cwnd| usage.is_cwnd_limited(cwnd, true)), [true, false]);
+        assert!(!usage.is_cwnd_limited(10, || false));
+        assert_eq!([3, 4].map(|cwnd| usage.is_cwnd_limited(cwnd, || true)), [true, false]);
         usage.on_sent(false, 1, 200, 400);
-        assert!(usage.is_cwnd_limited(3, true), "fewer segments are no larger use");
+        assert!(usage.is_cwnd_limited(3, || true), "fewer segments are no larger use");
     }
 }

@@ -16,14 +16,18 @@ pub(super) struct TsoInput {
     /// Peer's window, and the part of it that is left, bytes.
     pub(super) peer_window: u64,
     pub(super) send_window: u64,
-    /// Maximum number of segments that leave together.
-    pub(super) max_segments: u32,
+    /// True in the first half of slow start, in which the pacing rate is higher.
+    pub(super) in_slow_start: bool,
+    /// Number of unacknowledged segments.
+    pub(super) packets_out: u32,
     /// Time since the last transmission of data.
     pub(super) since_sent: Span,
     /// Time since the first segment in flight was sent; `None` if there is none.
     pub(super) head_age: Option<Span>,
     /// SRTT; zero before the first sample.
     pub(super) srtt: Span,
+    /// Minimum RTT; `None` before the first sample.
+    pub(super) min_rtt: Option<Span>,
 }
 
 /// Reason for waiting.
@@ -42,7 +46,7 @@ const MIN_SEGMENTS: u64 = 2;
 /// Share of a window that is worth sending at once, tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
 /// Longest time for which a sender waits.
-const MAX_WAIT: Span = Span::from_millis(1);
+pub(super) const MAX_WAIT: Span = Span::from_millis(1);
 
 impl TsoInput {
     /// Returns the reason for sending nothing yet; `None` if segments may leave.
@@ -52,16 +56,16 @@ impl TsoInput {
         if self.since_sent > MAX_WAIT {
             return None;
         }
-        let cong_window = u64::from(self.cwnd - self.packets_in_flight) * segment;
+        let cong_window = u64::from(self.room()) * segment;
         let limit = send_window.min(cong_window);
         let worthwhile = peer_window.min(u64::from(self.cwnd) * segment) / WINDOW_DIVISOR;
         let is_in_middle = unsent > GSO_MAX_BYTES && limit >= GSO_MAX_BYTES;
-        if limit >= u64::from(self.max_segments) * segment || is_in_middle || limit >= worthwhile {
+        if limit >= worthwhile || is_in_middle {
             return None;
         }
         // The next ACK is expected when the first segment in flight is as old as a round trip.
         let next_ack_in = self.srtt.saturating_sub(self.head_age?);
-        if next_ack_in > (self.srtt / 2).min(MAX_WAIT) {
+        if next_ack_in > (self.srtt / 2).min(MAX_WAIT) || limit >= u64::from(self.max_segments()) * segment {
             return None;
         }
         if cong_window < send_window {
@@ -77,34 +81,39 @@ impl TsoInput {
     /// Returns the number of unsent bytes that leave together (tcp_mss_split_point). `delays_short` is true if Nagle's algorithm delays a
     /// short segment.
     pub(super) fn bytes(&self, delays_short: bool) -> u64 {
-        let quota = (self.cwnd - self.packets_in_flight).min(self.max_segments);
-        let max_bytes = u64::from(quota) * self.segment;
+        let max_bytes = u64::from(self.room().min(self.max_segments())) * self.segment;
         let needed = self.unsent.min(self.send_window);
         if max_bytes <= needed {
             return max_bytes;
         }
         if delays_short { needed - needed % self.segment } else { needed }
     }
-}
 
-/// Returns the maximum number of segments that leave together: a millisecond of the pacing rate, more on short paths (tcp_tso_autosize).
-pub(super) fn max_segments(
-    segment: u64,
-    window: u64,
-    in_slow_start: bool,
-    srtt: Option<Span>,
-    min_rtt: Option<Span>,
-) -> u32 {
-    let percent = if in_slow_start { 200 } else { 120 };
-    let per_ms = srtt.filter(|srtt| *srtt > Span::ZERO).map_or(GSO_MAX_BYTES, |srtt| {
-        // sk_pacing_rate >> 10.
-        let rate = u128::from(window * percent / 100) * 1_000_000_000 / u128::from(srtt.as_nanos());
-        ((rate >> 10) as u64).min(GSO_MAX_BYTES)
-    });
-    // tcp_tso_rtt_log: half of the space at 512 us, a quarter at 1024 us, ...
-    let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.as_nanos() / 512_000);
-    let for_short_path = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
-    ((per_ms + for_short_path).min(GSO_MAX_BYTES) / segment).max(MIN_SEGMENTS) as u32
+    /// Returns the maximum number of segments that leave together: a millisecond of the pacing rate, more on short paths
+    /// (tcp_tso_autosize).
+    fn max_segments(&self) -> u32 {
+        let room = self.room();
+        if u64::from(room) < MIN_SEGMENTS {
+            return MIN_SEGMENTS as u32;
+        }
+        let window = u64::from(self.cwnd.max(self.packets_out)) * self.segment;
+        let percent = if self.in_slow_start { 200 } else { 120 };
+        let per_ms = match self.srtt {
+            Span::ZERO => GSO_MAX_BYTES,
+            // sk_pacing_rate >> 10.
+            srtt => ((window * percent / 100).saturating_mul(1_000_000_000) / srtt.as_nanos() >> 10)
+                .min(GSO_MAX_BYTES),
+        };
+        // tcp_tso_rtt_log: half of the space at 512 us, a quarter at 1024 us, ...
+        let halvings = self.min_rtt.map_or(u64::MAX, |rtt| rtt.as_nanos() / 512_000);
+        let for_short_path = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
+        ((per_ms + for_short_path).min(GSO_MAX_BYTES) / self.segment).max(MIN_SEGMENTS) as u32
+    }
+
+    /// Returns the number of segments that cwnd permits.
+    fn room(&self) -> u32 {
+        self.cwnd - self.packets_in_flight
+    }
 }
 
 #[cfg(test)]
@@ -121,10 +130,12 @@ mod tests {
             packets_in_flight: 29,
             peer_window: 200_000,
             send_window: 171_000,
-            max_segments: 2,
+            in_slow_start: false,
+            packets_out: 29,
             since_sent: Span::from_micros(200),
             head_age: Some(Span::from_micros(49_500)),
             srtt: Span::from_millis(50),
+            min_rtt: None,
         }
     }
 
@@ -141,7 +152,12 @@ mod tests {
 
     #[test]
     fn a_third_of_a_window_leaves_at_once_and_so_does_what_follows_a_pause() {
-        let five = TsoInput { cwnd: 5, packets_in_flight: 3, max_segments: 10, ..one_of_thirty() };
+        let five = TsoInput {
+            cwnd: 5,
+            packets_in_flight: 3,
+            min_rtt: Some(Span::from_millis(1)),
+            ..one_of_thirty()
+        };
         assert_eq!(five.deferral(), None);
         assert!(TsoInput { cwnd: 7, packets_in_flight: 5, ..five }.deferral().is_some());
         let since =
@@ -151,8 +167,8 @@ mod tests {
 
     #[test]
     fn the_last_data_waits_only_without_a_fin() {
-        let last =
-            TsoInput { unsent: 1500, cwnd: 30, packets_in_flight: 28, max_segments: 3, ..one_of_thirty() };
+        let min_rtt = Some(Span::from_millis(1));
+        let last = TsoInput { unsent: 1500, packets_in_flight: 28, min_rtt, ..one_of_thirty() };
         assert_eq!(last.deferral(), Some(Deferral::Other));
         assert_eq!(TsoInput { has_fin: true, ..last }.deferral(), None);
         assert_eq!(last.bytes(false), 1500);
@@ -160,21 +176,33 @@ mod tests {
 
     #[test]
     fn what_leaves_ends_at_the_window_and_without_a_short_segment_that_nagle_delays() {
-        let input =
-            TsoInput { packets_in_flight: 20, max_segments: 20, send_window: 3500, ..one_of_thirty() };
+        let min_rtt = Some(Span::from_millis(1));
+        let input = TsoInput { packets_in_flight: 20, min_rtt, send_window: 3500, ..one_of_thirty() };
         assert_eq!((input.bytes(false), input.bytes(true)), (3500, 3000));
-        assert_eq!(TsoInput { max_segments: 2, ..input }.bytes(false), 2000);
+        assert_eq!(TsoInput { min_rtt: None, ..input }.bytes(false), 2000);
     }
 
     #[test]
     fn two_segments_leave_together_at_least_and_more_at_high_rates_and_on_short_paths() {
-        let ms = Span::from_millis;
+        let segments = |cwnd, in_slow_start, rtt_ms: Option<u64>| {
+            let rtt = rtt_ms.map(Span::from_millis);
+            let srtt = rtt.unwrap_or(Span::ZERO);
+            let input = TsoInput {
+                segment: 1448,
+                cwnd,
+                packets_in_flight: 0,
+                in_slow_start,
+                srtt,
+                ..one_of_thirty()
+            };
+            TsoInput { packets_out: 0, min_rtt: rtt, ..input }.max_segments()
+        };
         // 10 * 1448 * 2 bytes in 50 ms are 565 bytes in 1/1024 s.
-        assert_eq!(max_segments(1448, 14_480, true, Some(ms(50)), Some(ms(50))), 2);
-        // 1 448 000 * 1.2 bytes in 50 ms are 33 937 bytes in 1/1024 s.
-        assert_eq!(max_segments(1448, 1_448_000, false, Some(ms(50)), Some(ms(50))), 23);
+        assert_eq!(segments(10, true, Some(50)), 2);
+        // 1000 * 1448 * 1.2 bytes in 50 ms are 33 937 bytes in 1/1024 s.
+        assert_eq!(segments(1000, false, Some(50)), 23);
         // A millisecond is one halving of 65 536 bytes, and 10 * 1448 * 2 bytes in it are 28 281 in 1/1024 s.
-        assert_eq!(max_segments(1448, 14_480, true, Some(ms(1)), Some(ms(1))), 42);
-        assert_eq!(max_segments(1448, 14_480, true, None, None), 45);
+        assert_eq!(segments(10, true, Some(1)), 42);
+        assert_eq!(segments(10, true, None), 45);
     }
 }

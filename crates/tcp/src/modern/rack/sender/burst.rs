@@ -27,7 +27,8 @@ impl Sender {
             self.unit_end = self.stream.end();
             return true;
         }
-        if self.rate.is_some() {
+        let is_last_of_cwnd = self.flight.packets_in_flight() + 1 == self.cwnd();
+        if self.rate.is_some() || is_last_of_cwnd && now.since(self.last_sent) > tso::MAX_WAIT {
             self.unit_end = self.stream.segment_end(self.snd_max, self.segment);
             return true;
         }
@@ -35,9 +36,9 @@ impl Sender {
     }
 
     /// Determines how many of `unsent` bytes leave together. Returns false if they wait for more.
+    #[inline(never)]
     fn begin_unit(&mut self, now: Time, unsent: u64, delays_short: bool) -> bool {
         let cwnd = self.cwnd();
-        let window = u64::from(cwnd.max(self.flight.packets_out())) * self.segment;
         let Control { cwnd: bytes, ssthresh } = self.control.control();
         let in_slow_start = ssthresh.is_none_or(|ssthresh| bytes < ssthresh / 2);
         let input = TsoInput {
@@ -48,16 +49,12 @@ impl Sender {
             packets_in_flight: self.flight.packets_in_flight(),
             peer_window: self.peer_window,
             send_window: (self.snd_una() + self.peer_window).saturating_sub(self.snd_max),
-            max_segments: tso::max_segments(
-                self.segment,
-                window,
-                in_slow_start,
-                self.rtt.srtt(),
-                self.rtt.min_rtt(),
-            ),
+            in_slow_start,
+            packets_out: self.flight.packets_out(),
             since_sent: now.since(self.last_sent),
             head_age: self.flight.head().map(|(_, sent)| now.since(sent)),
             srtt: self.rtt.srtt().unwrap_or(Span::ZERO),
+            min_rtt: self.rtt.min_rtt(),
         };
         if self.ca_state < CaState::Recovery
             && let Some(deferral) = input.deferral()
@@ -76,6 +73,7 @@ impl Sender {
     }
 
     /// Handles the end of a burst, when no further segment may be sent (tcp_cwnd_validate).
+    #[inline(never)]
     pub(super) fn end_burst(&mut self, now: Time, config: &TcpConfig) {
         let is_cwnd_limited = std::mem::take(&mut self.is_deferred_by_cwnd) || self.is_cwnd_full();
         let has_unsent = !self.stream.is_sent(self.snd_max);
@@ -85,7 +83,7 @@ impl Sender {
         let packets_out = self.flight.packets_out();
         self.cwnd_usage.on_sent(is_cwnd_limited, packets_out, self.snd_una(), self.snd_max);
         if self.control.needs_on_burst() {
-            let in_slow_start = self.control.phase(self.stream.unsent(self.snd_max)) == Phase::SlowStart;
+            let in_slow_start = || self.control.phase(self.stream.unsent(self.snd_max)) == Phase::SlowStart;
             self.control.on_burst(&Burst {
                 now,
                 is_cwnd_limited: self.cwnd_usage.is_cwnd_limited(self.cwnd(), in_slow_start),

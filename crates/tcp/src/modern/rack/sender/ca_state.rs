@@ -277,7 +277,7 @@ impl Sender {
         }
         let cwnd = self.cwnd();
         let unsent = self.stream.unsent(self.snd_max);
-        let in_slow_start = self.control.phase(unsent) == Phase::SlowStart;
+        let in_slow_start = || self.control.phase(unsent) == Phase::SlowStart;
         let bytes = u64::from(ack_info.delivered) * self.segment;
         let ack = Ack {
             now,

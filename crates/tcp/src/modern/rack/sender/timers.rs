@@ -82,6 +82,7 @@ impl Sender {
         self.restart_rto(now, config);
     }
 
+    #[inline(never)]
     pub(super) fn set_timer(&mut self, timer: Timer, now: Time, delay: Span, config: &TcpConfig) {
         self.timer = Some((timer, config.expiry(now, delay, self.phase)));
     }
