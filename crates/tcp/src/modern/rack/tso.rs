@@ -101,7 +101,7 @@ impl TsoInput {
         let per_ms = match self.srtt {
             Span::ZERO => GSO_MAX_BYTES,
             // sk_pacing_rate >> 10.
-            srtt => ((window * percent / 100).saturating_mul(1_000_000_000) / srtt.as_nanos() >> 10)
+            srtt => (((window * percent / 100).saturating_mul(1_000_000_000) / srtt.as_nanos()) >> 10)
                 .min(GSO_MAX_BYTES),
         };
         // tcp_tso_rtt_log: half of the space at 512 us, a quarter at 1024 us, ...
