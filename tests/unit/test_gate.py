@@ -22,10 +22,10 @@ def test_the_last_line_is_that_of_the_reference_and_all_cases_are_counted() -> N
     assert set(stored["cases"]) == {case.name for case in gate.CASES}
 
 
-def test_shares_of_lines_are_added() -> None:
+def test_shares_of_lines_are_added_and_a_lower_reference_counts_against_a_raised_one() -> None:
     line = "| 2026-01-01 | 1234567 | {} % | why |\n"
-    page = f"<!-- gate -->\n{line.format(1.5)}{line.format(2.0)}<!-- /gate --> | 9 % |"
-    assert gate.raised(page) == pytest.approx(0.035)
+    page = f"<!-- gate -->\n{line.format(1.5)}{line.format(2.0)}{line.format(-1.0)}<!-- /gate --> | 9 % |"
+    assert gate.raised(page) == pytest.approx(0.025)
 
 
 def test_a_miss_weighs_as_much_as_it_is_said_to() -> None:
