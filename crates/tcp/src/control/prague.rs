@@ -1,6 +1,8 @@
 use super::mark_share::MarkShare;
 use super::slow_start::SlowStartKind;
-use super::{Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Phase, Recovered, Reno, Start};
+use super::{
+    Ack, Cause, Congestion, CongestionControl, Control, ControlKind, Halving, Phase, Recovered, Reno, Start,
+};
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time};
 
@@ -50,8 +52,10 @@ impl Kind for PragueSpec {
 impl ControlKind for PragueSpec {
     type Control = Box<Prague>;
     fn build(&self, start: &Start) -> Box<Prague> {
+        // Prague's windows have fractions, also in Linux.
+        let halving = if start.halving == Halving::Cwnd { Halving::Window } else { start.halving };
         Box::new(Prague {
-            reno: Reno::new(start).with_slow_start(self.slow_start),
+            reno: Reno::new(&Start { halving, ..*start }).with_slow_start(self.slow_start),
             rtt: self.rtt,
             after: self.after,
             marks: MarkShare::default(),
