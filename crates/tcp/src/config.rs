@@ -69,6 +69,9 @@ pub struct TcpConfig {
     pub recovery_burst: u32,
     /// Retransmission timer.
     pub rto: RtoConfig,
+    /// True if segments leave in units of segmentation offload: a single segment may wait for a second one while the next ACK is near, and
+    /// what leaves is cut at the end of the peer's window (Linux). Only the sender with RACK supports it.
+    pub segmentation_offload: bool,
     /// True if timers expire at the ticks of Linux's timer wheel at 250 Hz.
     pub timer_wheel: bool,
     /// Delayed ACKs; `None` if every segment is acknowledged immediately.

@@ -28,7 +28,8 @@ impl Sender {
             return true;
         }
         let is_last_of_cwnd = self.flight.packets_in_flight() + 1 == self.cwnd();
-        if self.rate.is_some() || is_last_of_cwnd && now.since(self.last_sent) > tso::MAX_WAIT {
+        let leaves_alone = !config.segmentation_offload || self.rate.is_some();
+        if leaves_alone || is_last_of_cwnd && now.since(self.last_sent) > tso::MAX_WAIT {
             self.unit_end = self.stream.segment_end(self.snd_max, self.segment);
             return true;
         }

@@ -10,6 +10,7 @@ fn linux() -> TcpConfig {
     let base = rfc(Rack, 10);
     TcpConfig {
         halving: Halving::Window,
+        segmentation_offload: true,
         byte_counting: true,
         rto: RtoConfig { min: Span::from_millis(200), ..base.rto },
         ..base
