@@ -1,8 +1,9 @@
 use catnip_cli::failure::Failure;
-use catnip_cli::out::print_stdout;
+use catnip_cli::out::{print_json, print_stdout};
 use catnip_drill::case::Case;
 use catnip_drill::kernel::Lane;
 use catnip_drill::record::{Difference, first_difference};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -33,6 +34,30 @@ pub(crate) struct Random {
     /// Write the scripts with which the kernel agrees to this folder
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
+    /// Print the results as JSON: the number of scripts, and the differences by script
+    #[arg(long)]
+    json: bool,
+}
+
+/// Results of random scripts.
+#[derive(Debug, Serialize)]
+struct Results {
+    /// Seed of the scripts.
+    seed: u64,
+    /// Number of scripts.
+    scripts: usize,
+    /// Scripts in which the kernel always differs.
+    differing: Vec<Differing>,
+}
+
+/// Random script in which the kernel always differs.
+#[derive(Debug, Serialize)]
+struct Differing {
+    /// Number of the script.
+    number: u32,
+    /// First difference.
+    #[serde(flatten)]
+    difference: Difference,
 }
 
 /// Number of times that a difference must be seen by a kernel that does nothing else.
@@ -46,16 +71,8 @@ pub(crate) fn run(options: &Random) -> Result<bool, Failure> {
     let suspects: Vec<u32> = suspects.into_iter().map(|(number, _)| number).collect();
     let differing =
         in_parallel(options.alone, &suspects, |lane, number| always_differs(lane, &case(number)))?;
-    for (number, difference) in &differing {
-        print_stdout(format_args!("case {number}: {difference}\n"));
-    }
-    print_stdout(format_args!("{} of {} scripts differ\n", differing.len(), numbers.len()));
-    let mut lane = Lane::enter()?;
-    for (number, _) in differing.iter().take(options.most) {
-        let small = if options.whole { case(*number) } else { smallest(&mut lane, &case(*number))? };
-        if let Some(difference) = always_differs(&mut lane, &small)? {
-            print_stdout(format_args!("\n// Case {number}: {difference}\n{}", script(&small)?));
-        }
+    if !options.json {
+        print_differences(options, &differing, numbers.len())?;
     }
     if let Some(folder) = &options.write {
         for number in numbers.iter().filter(|number| !suspects.contains(number)) {
@@ -66,7 +83,33 @@ pub(crate) fn run(options: &Random) -> Result<bool, Failure> {
             })?;
         }
     }
-    Ok(differing.is_empty())
+    let is_same = differing.is_empty();
+    if options.json {
+        let differing = differing.into_iter().map(|(number, difference)| Differing { number, difference });
+        print_json(&Results { seed: options.seed, scripts: numbers.len(), differing: differing.collect() })?;
+    }
+    Ok(is_same)
+}
+
+/// Prints the differences, and the scripts, smaller if possible.
+fn print_differences(
+    options: &Random,
+    differing: &[(u32, Difference)],
+    scripts: usize,
+) -> Result<(), Failure> {
+    for (number, difference) in differing {
+        print_stdout(format_args!("case {number}: {difference}\n"));
+    }
+    print_stdout(format_args!("{} of {scripts} scripts differ\n", differing.len()));
+    let mut lane = Lane::enter()?;
+    for (number, _) in differing.iter().take(options.most) {
+        let whole = Case::random(options.seed, *number);
+        let small = if options.whole { whole } else { smallest(&mut lane, &whole)? };
+        if let Some(difference) = always_differs(&mut lane, &small)? {
+            print_stdout(format_args!("\n// Case {number}: {difference}\n{}", script(&small)?));
+        }
+    }
+    Ok(())
 }
 
 /// Does something with each number in several network namespaces at a time. Returns the numbers for which it returns something, in order.

@@ -5,6 +5,7 @@ use crate::script::{Event, Line, Script};
 use catnip_base::{Span, Time};
 use catnip_tcp::SackBlocks;
 use catnip_wire::TcpFlags;
+use serde::Serialize;
 use std::fmt;
 
 /// Packets, values and failure of a connection that was stepped by a script.
@@ -19,7 +20,7 @@ pub struct Record {
 }
 
 /// First line of a script that differs from a record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Number of the line in the script; `None` for a packet after its end.
     pub line: Option<usize>,
