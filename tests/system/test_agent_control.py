@@ -62,7 +62,7 @@ def test_the_window_of_newcwv_is_that_of_the_simulator_on_the_same_path(lost: st
     assert np.all(np.abs(kernel / ours - 1) <= BAND), (kernel, ours)
 
 
-def test_the_table_of_windows_has_every_event_with_the_pipe_ack_and_phase_of_the_simulator(
+def test_the_table_of_windows_has_every_event_with_the_phase_of_the_simulator_and_its_pipe_ack_to_a_segment(
     tmp_path: Path,
 ) -> None:
     table, sizes = tmp_path / "windows.csv", [200_000] * 3
@@ -79,7 +79,8 @@ def test_the_table_of_windows_has_every_event_with_the_pipe_ack_and_phase_of_the
     events = simulated(NEW_CWV, sizes, 2.0, "packets:60")
     ours = where(events, events["kind"] == "ack")
     for in_kernel, here in list(zip(*(at_silences(rows) for rows in (kernel, ours)), strict=True))[1:]:
-        assert kernel["pipe_ack_bytes"][in_kernel] == ours["pipe_ack_bytes"][here] > 0
+        assert ours["pipe_ack_bytes"][here] > 0
+        assert abs(kernel["pipe_ack_bytes"][in_kernel] - ours["pipe_ack_bytes"][here]) <= SEGMENT
         assert kernel["phase"][in_kernel] == ours["phase"][here] == "validated"
     starts = np.flatnonzero(kernel["kind"] == "start")
     assert list(kernel["phase"][starts]) == ["validated", "non-validated", "non-validated"]
