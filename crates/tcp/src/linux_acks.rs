@@ -46,7 +46,7 @@ pub(crate) struct Arrival {
     pub(crate) now: Time,
     /// Number of bytes.
     pub(crate) len: u64,
-    /// What the segment has done to the data in order.
+    /// Place of the segment in the data received before.
     pub(crate) order: Order,
     /// RCV.NXT after the arrival.
     pub(crate) rcv_nxt: u64,

@@ -5,7 +5,7 @@ use catnip_base::{Span, Time};
 
 /// Time that the kernel adds to the PTO (RFC 8985, section 7.2: "PTO = 2 * SRTT") and to the reordering timer (TCP_TIMEOUT_MIN_US).
 const MIN_TIMEOUT: Span = Span::from_millis(2);
-/// The same for timers that do not expire at the ticks of a wheel, with what the wheel adds on average.
+/// Time that is added for timers that do not expire at the ticks of a wheel, with what the wheel adds on average.
 const MIN_TIMEOUT_WITHOUT_WHEEL: Span = Span::from_millis(8);
 
 /// Returns the time that is added to the PTO and to the reordering timer.
