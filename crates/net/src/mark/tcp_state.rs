@@ -53,8 +53,8 @@ impl Kind for TcpStateSpec {
     const USAGE: &'static [Usage] = &[
         (
             "tcp-state[:high=4,med=8,class=]",
-            "marking by the state of TCP: HIGH for SYNs, recoveries and windows of at most high segments, MED for windows of at most med \
-             segments, LOW otherwise; by default HIGH for all packets of Telnet",
+            "marking by the state of TCP: HIGH for handshakes, recoveries and windows of at most high segments, MED for windows of at most \
+             med segments, LOW otherwise; by default HIGH for all packets of Telnet",
         ),
         (
             "tcp-state-random[:…]",
@@ -151,7 +151,8 @@ impl PacketMarker for TcpState {
         let Some(sending) = sending else { return false };
         let window = sending.window.min(sending.receive_window) / u64::from(sending.segment.max(1));
         let priority = match sending.kind {
-            PacketKind::Ack(priority) => priority.unwrap_or_default(),
+            // An ACK sent before any data has arrived ends a handshake: section VI-A protects "the connection establishment segments".
+            PacketKind::Ack(priority) => priority.unwrap_or(Priority::High),
             PacketKind::Syn => Priority::High,
             PacketKind::Data => self.priority(window.min(u64::from(u32::MAX)) as u32, sending.recovering),
         };
@@ -200,6 +201,11 @@ mod tests {
         let mut marker = TcpState::new(TcpStateSpec::default(), Service::Other, rng);
         assert_eq!(marked(&mut marker, &SenderState { kind: PacketKind::Syn, ..data(20) }), Priority::High);
         assert_eq!(marked(&mut marker, &SenderState { recovering: true, ..data(20) }), Priority::High);
+        // The ACK that ends a handshake answers no data.
+        assert_eq!(
+            marked(&mut marker, &SenderState { kind: PacketKind::Ack(None), ..data(20) }),
+            Priority::High
+        );
         for priority in [Priority::High, Priority::Medium, Priority::Low] {
             let ack = SenderState { kind: PacketKind::Ack(Some(priority)), ..data(1) };
             assert_eq!(marked(&mut marker, &ack), priority);
