@@ -13,6 +13,8 @@ pub struct CubicSpec {
     pub c: f64,
     /// Decrease factor of a mark, which is 0.85 for alternative backoff with ECN (RFC 8511, section 3.1); `None` is that of a loss.
     pub beta_ecn: Option<f64>,
+    /// Decrease factor of a loss in slow start, whose window is up to twice what the path can carry; `None` is `beta`.
+    pub beta_slow_start: Option<f64>,
     /// Fast convergence (RFC 9438, section 4.7): a flow whose cwnd at a loss is below the last maximum releases more bandwidth.
     pub fast_convergence: bool,
     /// Slow start algorithm.
@@ -25,6 +27,7 @@ impl Default for CubicSpec {
             beta: BETA,
             c: C,
             beta_ecn: None,
+            beta_slow_start: None,
             fast_convergence: true,
             slow_start: SlowStartKind::default(),
         }
@@ -33,26 +36,30 @@ impl Default for CubicSpec {
 
 impl Kind for CubicSpec {
     const USAGE: &'static [Usage] = &[(
-        "cubic[:beta=0.7,c=0.4,beta-ecn=0.85,fast-convergence=false,slow-start=hystart++]",
+        "cubic[:beta=0.7,c=0.4,beta-ecn=0.85,beta-slow-start=0.5,fast-convergence=false,slow-start=hystart++]",
         "CUBIC (RFC 9438): the window grows with the time since the last reduction; beta: what a reduction leaves of the window; c: segments \
-         per cubic second; beta-ecn as in reno, by default beta; slow-start as in reno",
+         per cubic second; beta-ecn and beta-slow-start as in reno, by default beta; slow-start as in reno",
     )];
-    const EXAMPLES: &'static [&'static str] =
-        &["cubic", "cubic:beta=0.8,c=1,beta-ecn=0.85,fast-convergence=false,slow-start=hystart"];
+    const EXAMPLES: &'static [&'static str] = &[
+        "cubic",
+        "cubic:beta=0.8,c=1,beta-ecn=0.85,beta-slow-start=0.5,fast-convergence=false,slow-start=hystart",
+    ];
 
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let spec = Self {
             beta: text.option("beta", Share(BETA))?.0,
             c: text.option("c", C)?,
             beta_ecn: text.optional("beta-ecn")?.map(|Share(beta)| beta),
+            beta_slow_start: text.optional("beta-slow-start")?.map(|Share(beta)| beta),
             fast_convergence: text.option("fast-convergence", true)?,
             slow_start: text.option("slow-start", SlowStartKind::default())?,
         };
-        let has_valid_factors = is_factor(spec.beta) && spec.beta_ecn.is_none_or(is_factor);
+        let has_valid_factors =
+            [Some(spec.beta), spec.beta_ecn, spec.beta_slow_start].into_iter().flatten().all(is_factor);
         if !(has_valid_factors && spec.c > 0.0 && spec.c <= MAX_C) {
-            return Err(
-                text.error(format!("beta and beta-ecn between 0 and 1, and c above 0 and at most {MAX_C}"))
-            );
+            return Err(text.error(format!(
+                "beta, beta-ecn and beta-slow-start between 0 and 1, and c above 0 and at most {MAX_C}"
+            )));
         }
         Ok(spec)
     }
@@ -61,6 +68,9 @@ impl Kind for CubicSpec {
         let to = to.name("cubic").option("beta", Share(self.beta), Share(BETA)).option("c", self.c, C);
         if let Some(beta) = self.beta_ecn {
             to.key("beta-ecn", Share(beta));
+        }
+        if let Some(beta) = self.beta_slow_start {
+            to.key("beta-slow-start", Share(beta));
         }
         to.option("fast-convergence", self.fast_convergence, true).option(
             "slow-start",
@@ -251,6 +261,9 @@ impl CongestionControl for Cubic {
             };
             let beta = match event.cause {
                 Cause::Mark => self.spec.beta_ecn.unwrap_or(self.spec.beta),
+                Cause::Loss | Cause::Restart if self.cwnd < self.ssthresh => {
+                    self.spec.beta_slow_start.unwrap_or(self.spec.beta)
+                }
                 Cause::Loss | Cause::Restart => self.spec.beta,
             };
             reduced = flight * beta;

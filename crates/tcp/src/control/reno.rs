@@ -10,32 +10,39 @@ use catnip_base::{ParseError, Share, Time};
 pub struct RenoSpec {
     /// Share of the window that a mark leaves, which is 0.8 for alternative backoff with ECN (RFC 8511, section 3.1); `None` is one half.
     pub beta_ecn: Option<f64>,
+    /// Share of the window that a loss in slow start leaves, where the window is up to twice what the path can carry; `None` is one half.
+    pub beta_slow_start: Option<f64>,
     /// Slow start algorithm.
     pub slow_start: SlowStartKind,
 }
 
 impl Kind for RenoSpec {
     const USAGE: &'static [Usage] = &[(
-        "reno[:beta-ecn=0.8,slow-start=hystart++]",
+        "reno[:beta-ecn=0.8,beta-slow-start=0.4,slow-start=hystart++]",
         "slow start and congestion avoidance (RFC 5681); beta-ecn: what a mark leaves of the window (RFC 8511), by default as much as a loss; \
-         slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, eca-one-more-round \
+         beta-slow-start: what a loss leaves in slow start, by default as much as later; slow-start: standard, hystart++ (RFC 9406), hystart (Linux), or eca, eca-final-window, eca-one-more-round \
          (CATNIP)",
     )];
-    const EXAMPLES: &'static [&'static str] = &["reno", "reno:beta-ecn=0.8,slow-start=hystart++"];
+    const EXAMPLES: &'static [&'static str] =
+        &["reno", "reno:beta-ecn=0.8,beta-slow-start=0.4,slow-start=hystart++"];
     fn read(text: &mut Notation<'_>) -> Result<Self, ParseError> {
         let spec = Self {
             beta_ecn: text.optional("beta-ecn")?.map(|Share(beta)| beta),
+            beta_slow_start: text.optional("beta-slow-start")?.map(|Share(beta)| beta),
             slow_start: text.option("slow-start", SlowStartKind::default())?,
         };
-        match spec.beta_ecn.is_none_or(is_factor) {
+        match [spec.beta_ecn, spec.beta_slow_start].into_iter().flatten().all(is_factor) {
             true => Ok(spec),
-            false => Err(text.error("beta-ecn between 0 and 1")),
+            false => Err(text.error("beta-ecn and beta-slow-start between 0 and 1")),
         }
     }
     fn write(&self, to: &mut Written) {
         let to = to.name("reno");
         if let Some(beta) = self.beta_ecn {
             to.key("beta-ecn", Share(beta));
+        }
+        if let Some(beta) = self.beta_slow_start {
+            to.key("beta-slow-start", Share(beta));
         }
         to.option("slow-start", self.slow_start, SlowStartKind::default());
     }
@@ -44,7 +51,8 @@ impl Kind for RenoSpec {
 impl ControlKind for RenoSpec {
     type Control = Reno;
     fn build(&self, start: &Start) -> Reno {
-        Reno { beta_ecn: self.beta_ecn, ..Reno::new(start).with_slow_start(self.slow_start) }
+        let (beta_ecn, beta_slow_start) = (self.beta_ecn, self.beta_slow_start);
+        Reno { beta_ecn, beta_slow_start, ..Reno::new(start).with_slow_start(self.slow_start) }
     }
 }
 
@@ -65,6 +73,8 @@ pub struct Reno {
     halving: Halving,
     /// Share of the window that a mark leaves; `None` is one half.
     beta_ecn: Option<f64>,
+    /// Share of the window that a loss in slow start leaves; `None` is one half.
+    beta_slow_start: Option<f64>,
     grow_unused: bool,
     byte_counting: bool,
     /// Number of acknowledged segments that count towards the next increase of cwnd (snd_cwnd_cnt), if cwnd is whole.
@@ -87,6 +97,7 @@ impl Reno {
             segment: f64::from(start.segment_bytes),
             halving: start.halving,
             beta_ecn: None,
+            beta_slow_start: None,
             grow_unused: start.grow_unused,
             byte_counting: start.byte_counting,
             cwnd_cnt: 0.0,
@@ -229,7 +240,11 @@ impl CongestionControl for Reno {
         }
         self.cwnd_cnt = 0.0;
         let limit = self.segments(event.receive_window);
-        let beta = self.beta_ecn.filter(|_| event.cause == Cause::Mark).unwrap_or(0.5);
+        let beta = match event.cause {
+            Cause::Mark => self.beta_ecn,
+            Cause::Loss | Cause::Restart => self.beta_slow_start.filter(|_| self.is_in_slow_start()),
+        };
+        let beta = beta.unwrap_or(0.5);
         let reduced = match self.halving {
             Halving::Cwnd => (self.cwnd.floor() * beta).floor().max(MIN_SSTHRESH),
             Halving::WholeSegments => (self.cwnd.floor().min(limit) * beta).floor(),
@@ -463,6 +478,17 @@ mod tests {
             control.on_recovered(&Recovered { now: Time::ZERO, deflation, retransmitted: 0 });
             assert_eq!(control.control().cwnd, expected);
         }
+    }
+
+    #[test]
+    fn a_loss_in_slow_start_leaves_the_share_of_its_own_and_later_ones_a_half() {
+        let start = Start { halving: Halving::Flight, ..rfc(RecoveryKind::Reno, 100).start() };
+        let spec = RenoSpec { beta_slow_start: Some(0.4), ..RenoSpec::default() };
+        let mut control = spec.build(&start);
+        control.on_congestion(&congestion(Cause::Loss, 100));
+        assert_eq!(state(&control), (40_000, Some(40_000)));
+        control.on_congestion(&congestion(Cause::Loss, 40));
+        assert_eq!(state(&control), (20_000, Some(20_000)));
     }
 
     #[test]

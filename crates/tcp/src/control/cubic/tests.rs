@@ -7,6 +7,7 @@ const SPEC: CubicSpec = CubicSpec {
     beta: 0.7,
     c: 0.4,
     beta_ecn: None,
+    beta_slow_start: None,
     fast_convergence: true,
     slow_start: SlowStartKind::Standard,
 };
@@ -98,6 +99,22 @@ fn a_mark_leaves_the_share_of_rfc_8511() {
     };
     assert_eq!(after(Cause::Mark), (85_000, Some(85_000)));
     assert_eq!(after(Cause::Loss), (70_000, Some(70_000)));
+}
+
+#[test]
+fn a_loss_in_slow_start_leaves_the_share_of_its_own_and_later_ones_beta() {
+    // No RFC has it: RFC 9438, section 4.6, has one factor; mozilla/neqo issue 3162 tries 0.5 and 0.4 at the end of slow start.
+    let start = rfc(RecoveryKind::SackRfc6675, 100).start();
+    let mut control = Cubic::new(&start, CubicSpec { beta_slow_start: Some(0.4), ..SPEC });
+    control.on_congestion(&congestion(Cause::Loss, 100));
+    assert_eq!(state(&control), (40_000, Some(40_000)));
+    control.on_congestion(&congestion(Cause::Loss, 40));
+    assert_eq!(state(&control), (28_000, Some(28_000)));
+    // W_max is the window before the first loss, reduced by fast convergence at the second one: 40 * (1 + 0.7) / 2.
+    assert_eq!(control.w_max, 34.0);
+    let mut marked = Cubic::new(&start, CubicSpec { beta_slow_start: Some(0.4), ..SPEC });
+    marked.on_congestion(&congestion(Cause::Mark, 100));
+    assert_eq!(state(&marked), (70_000, Some(70_000)), "a mark is no loss");
 }
 
 #[test]
