@@ -14,6 +14,7 @@ pub(crate) mod schema;
 pub(crate) mod single_flow;
 pub(crate) mod sla;
 pub(crate) mod sweep;
+pub(crate) mod sysctl;
 pub(crate) mod tcp;
 pub(crate) mod text;
 

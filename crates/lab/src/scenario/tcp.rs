@@ -3,6 +3,7 @@
 use crate::error::KeyError;
 use crate::scenario::describe::{DEFAULT_DESCRIPTION, Profile};
 use crate::scenario::kinds::Kinds;
+use crate::scenario::sysctl::SysctlFile;
 use crate::scenario::text::{OrNone, Text};
 use catnip_base::{Bytes, Span};
 use catnip_net::mark::MarkerSpec;
@@ -13,7 +14,7 @@ use catnip_tcp::recovery::RecoveryKind;
 use catnip_tcp::{DelayedAck, EcnKind, RtoConfig, TcpConfig, profile};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Parameters of TCP connections: a profile, and the parameters that differ from this profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -66,6 +67,10 @@ pub(crate) struct TcpFile {
     /// Explicit Congestion Notification: whether packets can be marked, and how the receiver reports marks to the sender.
     #[schemars(example = &"classic", extend("default" = "none"))]
     pub(crate) ecn: Option<Text<EcnKind>>,
+    /// Segmentation offload: segments leave in units, and some wait for others, as a Linux sender of recovery `rack` hands them to a network
+    /// device. A controller that sets the rate, such as `bbr`, sends each segment by itself.
+    #[schemars(example = false)]
+    pub(crate) segmentation_offload: Option<bool>,
     /// TCP timestamps (RFC 7323), with which a sender of recovery `rack` detects spurious retransmissions.
     #[schemars(example = true)]
     pub(crate) timestamps: Option<bool>,
@@ -89,7 +94,7 @@ pub(crate) struct TcpFile {
     /// FIN in each direction at the end of connections; without FINs, connections end with their last byte.
     #[schemars(example = true)]
     pub(crate) fin: Option<bool>,
-    /// Retransmission timeout before the first RTT sample.
+    /// Initial RTO (RFC 6298, rule 2.1): retransmission timeout before the first RTT sample, of SYNs and of data.
     #[schemars(example = &"1s")]
     pub(crate) rto_first: Option<Text<Span>>,
     /// Minimum retransmission timeout.
@@ -101,10 +106,21 @@ pub(crate) struct TcpFile {
     /// Granularity of the clock that measures round-trip times and triggers timeouts.
     #[schemars(example = &"10ms")]
     pub(crate) rto_tick: Option<Text<Span>>,
+    /// Number of timeouts of a SYN after which the RTO is not doubled.
+    #[schemars(example = 4)]
+    pub(crate) syn_linear_timeouts: Option<u32>,
+    /// Settings of a Linux host by the names of its sysctls, for profile `linux-6`.
+    #[schemars(
+        example = json!({ "tcp_slow_start_after_idle": 0 }),
+        extend("x-default" = "those of a newly installed system")
+    )]
+    pub(crate) sysctl: Option<SysctlFile>,
 }
 
 /// Profile of connections without the key `profile`.
 const PROFILE: &str = "rfc";
+/// Profile whose hosts have sysctls.
+const LINUX: &str = "linux-6";
 /// Default weight of a connection.
 pub(crate) const WEIGHT: u32 = 1;
 
@@ -112,7 +128,7 @@ pub(crate) const WEIGHT: u32 = 1;
 /// packets that arrive at a virtual device, measured in its own captures.
 const PROCESSING: Span = Span::from_micros(20);
 /// Profiles whose hosts have a random processing time by default.
-const PROCESSED: [&str; 2] = ["rfc", "linux-6"];
+const PROCESSED: [&str; 2] = [PROFILE, LINUX];
 
 impl TcpFile {
     /// Returns the longest processing time per packet of hosts without the key `processing`, which depends on the profile of `[tcp]`.
@@ -126,7 +142,7 @@ impl TcpFile {
 fn describe_profile_defaults(schema: &mut Schema) {
     let keys = schema.get_mut("properties").and_then(Value::as_object_mut);
     for key in keys.into_iter().flat_map(|keys| keys.values_mut()).filter_map(Value::as_object_mut) {
-        if !key.contains_key("default") {
+        if !key.contains_key("default") && !key.contains_key(DEFAULT_DESCRIPTION) {
             key.insert(DEFAULT_DESCRIPTION.into(), "set by the profile".into());
         }
     }
@@ -148,6 +164,10 @@ pub(crate) fn tcp_config(
     let name = own.profile.as_ref().or(common.profile.as_ref()).map_or(PROFILE, String::as_str);
     let base = profile::by_name(name)
         .map_err(|error| at(setter("profile"), ("profile".to_string(), error.to_string())))?;
+    if name != LINUX && [common, own].iter().any(|file| file.sysctl.is_some()) {
+        let message = format!("needs profile = {LINUX:?}, not {name:?}");
+        return Err(at(setter("sysctl"), ("sysctl".to_string(), message)));
+    }
     let mut marker = None;
     let mut config = base.clone();
     for file in [common, own] {
@@ -159,7 +179,7 @@ pub(crate) fn tcp_config(
 }
 
 impl TcpFile {
-    /// Returns true if the table has one of the keys that need others: profile, control, validation, pacing, marker or ecn.
+    /// Returns true if the table has one of the keys that need others, or that exclude a sysctl.
     pub(crate) fn sets(&self, key: &str) -> bool {
         match key {
             "profile" => self.profile.is_some(),
@@ -168,6 +188,11 @@ impl TcpFile {
             "pacing" => self.pacing.is_some(),
             "marker" => self.marker.is_some(),
             "ecn" => self.ecn.is_some(),
+            "sysctl" => self.sysctl.is_some(),
+            "syn_linear_timeouts" => self.syn_linear_timeouts.is_some(),
+            "timestamps" => self.timestamps.is_some(),
+            "rto_min" => self.rto_min.is_some(),
+            "rto_max" => self.rto_max.is_some(),
             _ => false,
         }
     }
@@ -225,6 +250,10 @@ fn check_combination(config: &TcpConfig) -> Result<(), KeyError> {
 }
 
 fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, KeyError> {
+    let base = match &file.sysctl {
+        Some(settings) => settings.apply(base, |key| file.sets(key))?,
+        None => base,
+    };
     let time = |value: Option<Text<Span>>| value.map(|Text(span)| span);
     let [ack_delay, rto_first] = [file.ack_delay, file.rto_first].map(time);
     let [rto_min, rto_max, rto_tick] = [file.rto_min, file.rto_max, file.rto_tick].map(time);
@@ -294,6 +323,11 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
             None => ("rto_max".into(), format!("{max}: expected at least rto_min, {min}")),
         });
     }
+    let recovery = file.recovery.map_or(base.recovery, |value| value.0);
+    if file.segmentation_offload == Some(true) && recovery != RecoveryKind::Rack {
+        let message = format!("true: needs recovery = \"rack\", not {:?}", recovery.name());
+        return Err(("segmentation_offload".into(), message));
+    }
     let handshake = file.handshake.unwrap_or(base.handshake);
     Ok(TcpConfig {
         segment_bytes,
@@ -303,9 +337,10 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         receive_window: window * u64::from(segment_bytes),
         // A receive window set in the scenario turns off autotuning, as SO_RCVBUF does in Linux.
         tunes_window: base.tunes_window && file.window_segments.is_none(),
+        segmentation_offload: file.segmentation_offload.unwrap_or(base.segmentation_offload),
         timestamps: file.timestamps.unwrap_or(base.timestamps),
         initial_window: initial as u32,
-        recovery: file.recovery.map_or(base.recovery, |value| value.0),
+        recovery,
         control,
         pacing: file.pacing.map_or(base.pacing, |value| value.0),
         delayed_ack,
@@ -317,6 +352,7 @@ fn apply(base: TcpConfig, file: &TcpFile, kinds: &Kinds) -> Result<TcpConfig, Ke
         handshake,
         times_handshake: file.times_handshake.unwrap_or(base.times_handshake),
         fin: file.fin.unwrap_or(base.fin),
+        syn_linear_timeouts: file.syn_linear_timeouts.unwrap_or(base.syn_linear_timeouts),
         rto: RtoConfig { tick, first: rto_first.unwrap_or(base.rto.first), min, max, ..base.rto },
         ..base
     })

@@ -405,3 +405,83 @@ fn long_flows_among_which_nothing_is_random_are_warned_of() {
         assert_eq!(text(processing, queue), Vec::<String>::new());
     }
 }
+
+#[test]
+fn sysctls_of_linux_do_what_the_keys_with_their_meaning_do() {
+    let scenario = |keys: &str| {
+        let text = changed("profile = \"rfc\"", &format!("profile = \"linux-6\"\n{keys}"));
+        // Pages whose windows grow beyond the initial one, which idle periods do not reduce.
+        let text = text.replace("image_bytes = \"2KB\"", "image_bytes = \"60KB\"");
+        read(&text).unwrap_or_else(|error| panic!("{keys}: {error}"))
+    };
+    let events = |keys: &str| fingerprint(only(&scenario(keys)), 1);
+    let settings = |keys: &str| format!("{:?}", only(&scenario(keys)));
+    let bare = events("");
+    for (sysctl, keys) in [
+        ("tcp_congestion_control = \"reno\"", "control = \"reno\""),
+        ("tcp_slow_start_after_idle = 0", "validation = \"none\""),
+        ("tcp_rto_min_us = 1000", "rto_min = \"1ms\""),
+        ("tcp_timestamps = 0", "timestamps = false"),
+        ("tcp_ecn = 1", "ecn = \"classic\""),
+        ("tcp_congestion_control = \"dctcp\"", "control = \"dctcp\"\necn = \"exact\""),
+    ] {
+        let named = events(&format!("sysctl = {{ {sysctl} }}"));
+        assert_eq!(named, events(keys), "{sysctl}");
+        assert_ne!(named, bare, "{sysctl} changes something");
+    }
+    // These take longer runs to be seen, or no key has their meaning.
+    for (sysctl, keys) in [
+        ("tcp_syn_linear_timeouts = 0", Some("syn_linear_timeouts = 0")),
+        ("tcp_rto_max_ms = 60_000", Some("rto_max = \"60s\"")),
+        ("tcp_comp_sack_delay_ns = 0", None),
+        ("tcp_moderate_rcvbuf = 0", None),
+    ] {
+        let named = settings(&format!("sysctl = {{ {sysctl} }}"));
+        assert_ne!(named, settings(""), "{sysctl} changes something");
+        assert!(keys.is_none_or(|keys| named == settings(keys)), "{sysctl}");
+    }
+    let defaults = "tcp_congestion_control = \"cubic\", tcp_slow_start_after_idle = 1, tcp_syn_linear_timeouts = 4, \
+        tcp_rto_min_us = 200_000, tcp_rto_max_ms = 120_000, tcp_comp_sack_delay_ns = 1_000_000, tcp_timestamps = 1, \
+        tcp_ecn = 2, tcp_moderate_rcvbuf = 1";
+    assert_eq!(
+        events(&format!("sysctl = {{ {defaults} }}")),
+        bare,
+        "the profile's values are those of a new system"
+    );
+}
+
+#[test]
+fn sysctls_are_refused_by_name_where_they_say_nothing_or_say_it_twice() {
+    let linux = |keys: &str| told("profile = \"rfc\"", &format!("profile = \"linux-6\"\n{keys}"));
+    for (told, expected) in [
+        (linux("sysctl = { tcp_ecn = 3 }"), "x.toml: tcp.sysctl.tcp_ecn: 3: expected 0 to 2"),
+        (
+            linux("sysctl = { tcp_congestion_control = \"vegas\" }"),
+            "x.toml: tcp.sysctl.tcp_congestion_control: \"vegas\": expected cubic, reno, bbr or dctcp",
+        ),
+        (
+            linux("sysctl = { tcp_rto_min_us = 2_000_000, tcp_rto_max_ms = 1000 }"),
+            "x.toml: tcp.sysctl.tcp_rto_min_us: a minimum RTO of 2s is above the maximum, 1s",
+        ),
+        (
+            linux("rto_min = \"1s\"\nsysctl = { tcp_rto_min_us = 5 }"),
+            "x.toml: tcp.sysctl.tcp_rto_min_us: the table has the key rto_min, too, which means the same",
+        ),
+        (
+            told("profile = \"rfc\"", "profile = \"rfc\"\nsysctl = { tcp_ecn = 1 }"),
+            "x.toml: tcp.sysctl: needs profile = \"linux-6\", not \"rfc\"",
+        ),
+    ] {
+        assert_eq!(told, expected);
+    }
+    let unknown = linux("sysctl = { tcp_fack = 1 }");
+    assert!(unknown.contains("tcp.sysctl.tcp_fack") && unknown.contains("tcp_ecn"), "{unknown}");
+}
+
+#[test]
+fn segmentation_offload_needs_the_sender_that_has_it() {
+    assert_eq!(
+        told("profile = \"rfc\"", "profile = \"rfc\"\nsegmentation_offload = true"),
+        "x.toml: tcp.segmentation_offload: true: needs recovery = \"rack\", not \"sack\""
+    );
+}

@@ -41,6 +41,7 @@ fn sections() -> Vec<Section> {
         Section::new("[node.NAME]", &all["node"]),
         Section::new("[link.NAME]", &all["link"]),
         Section::new("[tcp], and tcp in [traffic.NAME]", &all["tcp"]),
+        Section::new("[tcp.sysctl]", &all["sysctl"]),
     ];
     for kind in all["traffic"]["oneOf"].as_array().unwrap() {
         let name = kind["properties"]["kind"]["const"].as_str().unwrap();
@@ -173,8 +174,13 @@ fn contexts(section: &str) -> Vec<(&'static str, String)> {
         "[link.NAME]" => ("link.line", vec![transfer]),
         "[tcp], and tcp in [traffic.NAME]" => (
             "tcp",
-            vec![transfer.clone(), format!("{transfer}[tcp]\nrecovery = 'sack'\ndelayed_ack = true\n")],
+            vec![
+                transfer.clone(),
+                format!("{transfer}[tcp]\nrecovery = 'sack'\ndelayed_ack = true\n"),
+                format!("{transfer}[tcp]\nprofile = 'linux-6'\n"),
+            ],
         ),
+        "[tcp.sysctl]" => ("tcp.sysctl", vec![format!("{transfer}[tcp]\nprofile = 'linux-6'\n")]),
         "[sla.NAME]" => ("sla.user", vec![format!("{transfer}[sla.user]\nhigh = '1Mbit/9000B'\n")]),
         "[traffic.NAME] with kind = \"bulk\"" => {
             ("traffic.it", vec![transfer, format!("{bulk}packets = 3\n")])
