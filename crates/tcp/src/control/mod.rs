@@ -239,6 +239,10 @@ pub trait CongestionControl: Debug + Send {
     /// Handles the delivery information of an ACK in any recovery state (Linux's cong_control). The sender calls this function only if
     /// [`uses_cong_control`](Self::uses_cong_control) returns true.
     fn on_delivery(&mut self, _delivery: &Delivery) {}
+    /// Handles the losses of a timeout, of which [`on_congestion`](Self::on_congestion) has told before (Linux's set_state with TCP_CA_Loss).
+    /// They count in the total of `delivery`, which has no sample. The sender calls this function only if
+    /// [`uses_cong_control`](Self::uses_cong_control) returns true.
+    fn on_timeout(&mut self, _delivery: &Delivery) {}
     /// Returns the pacing rate in bytes per second, or `None` if the controller does not set it; see
     /// [`uses_cong_control`](Self::uses_cong_control).
     fn pacing_rate(&self) -> Option<u64> {
@@ -345,6 +349,7 @@ impl CongestionControl for AnyControl {
         fn on_handshake(&mut self, now: Time, rtt: Span);
         fn on_tx_start(&mut self, start: &TxStart);
         fn on_congestion(&mut self, event: &Congestion);
+        fn on_timeout(&mut self, delivery: &Delivery);
         fn on_recovered(&mut self, end: &Recovered);
         fn on_spurious(&mut self, now: Time);
         #[inline]

@@ -60,6 +60,13 @@ impl<C: CongestionControl> Path<C> {
         self.control.on_delivery(&ack);
     }
 
+    /// Lets a timeout detect the loss of `lost` segments, without an ACK since the last round.
+    pub(super) fn timeout(&mut self, lost: u64) {
+        self.lost += lost;
+        let delivery = Delivery { rate: None, rtt: None, ..self.ack(0) };
+        self.control.on_timeout(&delivery);
+    }
+
     pub(super) fn segments(&self) -> u64 {
         self.control.control().cwnd / u64::from(SEGMENT)
     }

@@ -439,12 +439,6 @@ impl CongestionControl for Bbr {
         if event.cause == Cause::Restart {
             self.cwnd = 1;
             self.cwnd_recovery.recovery_state = RecoveryState::Loss;
-            self.full_bw = 0;
-            self.round_start = true;
-            if let Some(last) = self.last {
-                let lost = Delivery { lost: 1, ..last };
-                self.update_policer(&lost, false);
-            }
         }
     }
 
@@ -453,6 +447,13 @@ impl CongestionControl for Bbr {
         if let Some(last) = self.last {
             self.policer.reset(&last);
         }
+    /// A timeout ends a round, and an interval of policer detection if it is long enough (bbr_set_state).
+    fn on_timeout(&mut self, delivery: &Delivery) {
+        self.full_bw = 0;
+        self.round_start = true;
+        self.update_policer(&Delivery { lost: 1, ..*delivery }, false);
+    }
+
     }
 
     fn on_tx_start(&mut self, &TxStart { now, is_app_limited, .. }: &TxStart) {

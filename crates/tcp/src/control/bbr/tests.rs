@@ -152,3 +152,20 @@ fn two_intervals_with_the_same_rate_and_a_fifth_lost_are_a_policer_whose_rate_is
     }
     assert_eq!(path.control.policer.rate(), None, "after 48 rounds it probes again");
 }
+
+#[test]
+fn a_timeout_ends_an_interval_of_the_policer_with_what_it_found_lost() {
+    // tcp_enter_loss marks what is out as lost, and then calls bbr_set_state, whose rate sample has a loss. "lost / delivered >= 20%":
+    // 40 of 204 segments are above 50/256 of them, 39 are not.
+    let believed = |lost: u64| {
+        let mut path = settled(50);
+        path.lost += 1;
+        path.round(50, |ack| ack.lost = 1);
+        for _ in 0..2 {
+            (0..4).for_each(|_| path.round(51, |_| ()));
+            path.timeout(lost);
+        }
+        path.control.policer.rate().is_some()
+    };
+    assert_eq!([39, 40].map(believed), [false, true]);
+}

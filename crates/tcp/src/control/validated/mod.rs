@@ -199,6 +199,10 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         self.control.on_delivery(delivery);
     }
 
+    fn on_timeout(&mut self, delivery: &Delivery) {
+        self.control.on_timeout(delivery);
+    }
+
     fn pacing_rate(&self) -> Option<u64> {
         self.control.pacing_rate()
     }

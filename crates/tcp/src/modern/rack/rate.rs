@@ -20,8 +20,8 @@ pub(super) struct DeliveryRate {
     lost: u64,
     /// Number of delivered segments up to which samples are application-limited, C.app_limited; `None` without a limit.
     app_limited: Option<u64>,
-    /// Stored state from which the sample of this ACK is computed, and the time that the transmission of the delivered segments took.
-    sample_start: Option<(TxState, Span)>,
+    /// Stored state of the most recently sent segment among those that this ACK delivers, from which its sample is computed.
+    sample_start: Option<SampleStart>,
     /// Loss sample with the highest loss rate since the last call of [`Self::take_loss`].
     worst_loss: Option<LossSample>,
 }
@@ -41,6 +41,14 @@ struct TxState {
     lost: u64,
     /// Number of segments in the network, including this one.
     tx_in_flight: u32,
+}
+
+/// Start of a sample: the most recently sent one of the delivered segments.
+#[derive(Clone, Copy, Debug)]
+struct SampleStart {
+    tx_state: TxState,
+    /// Last transmission of the segment, and its number.
+    sent: (Time, u64),
 }
 
 impl DeliveryRate {
@@ -63,14 +71,24 @@ impl DeliveryRate {
         }
     }
 
-    /// Records the delivery of the segment `number`, whose last transmission was at `xmit_ts`.
+    /// Records the delivery of the segment `number`, whose last transmission was at `xmit_ts`. The most recently sent segment gives the
+    /// sample, whatever the order of the segments is (IsNewestPacket; tcp_skb_sent_after).
     pub(super) fn on_delivered(&mut self, now: Time, number: u64, xmit_ts: Time) {
         self.delivered += 1;
         self.delivered_time = now;
         let tx_state = self.tx_states[(number - self.first_number) as usize];
-        if self.sample_start.is_none_or(|(newest, _)| tx_state.delivered > newest.delivered) {
+        let sent = (xmit_ts, number);
+        if self.sample_start.is_none_or(|newest| sent > newest.sent) {
             self.first_sent_time = xmit_ts;
-            self.sample_start = Some((tx_state, xmit_ts - tx_state.first_sent_time));
+            self.sample_start = Some(SampleStart { tx_state, sent });
+        }
+    }
+
+    /// Records the delivery of `segments` segments that had been delivered before, as a DSACK reports it.
+    pub(super) fn on_duplicates(&mut self, now: Time, segments: u32) {
+        if segments > 0 {
+            self.delivered += u64::from(segments);
+            self.delivered_time = now;
         }
     }
 
@@ -110,8 +128,8 @@ impl DeliveryRate {
     /// Returns the rate sample of an ACK; `None` if no segment was delivered. A sample below the minimum RTT `min_rtt` has no interval.
     pub(super) fn sample(&mut self, now: Time, min_rtt: Option<Span>) -> Option<RateSample> {
         self.app_limited = self.app_limited.filter(|&until| self.delivered <= until);
-        let (tx_state, send_elapsed) = self.sample_start.take()?;
-        let interval = send_elapsed.max(now - tx_state.delivered_time);
+        let SampleStart { tx_state, sent: (xmit_ts, _) } = self.sample_start.take()?;
+        let interval = (xmit_ts - tx_state.first_sent_time).max(now - tx_state.delivered_time);
         Some(RateSample {
             delivered: (self.delivered - tx_state.delivered) as u32,
             interval: (min_rtt.is_none_or(|min_rtt| interval >= min_rtt) && interval > Span::ZERO)
@@ -167,7 +185,7 @@ mod tests {
             rate.on_delivered(at(130), number, at(10 * number));
         }
         rate.discard_below(4);
-        // All three were sent before any segment had arrived, so the first of them gives the sample.
+        // All three were sent before any segment had arrived. The last of them gives the sample: sending took 30 ms, arriving 130 ms.
         let burst = rate.sample(at(130), ms(50)).unwrap();
         assert_eq!((burst.delivered, burst.interval), (4, ms(130)));
         rate.on_delivered(at(200), 4, at(100));
@@ -175,6 +193,48 @@ mod tests {
         // This segment was sent after one segment had arrived. Four have arrived since then, within 100 ms.
         assert_eq!((last.delivered, last.interval, last.prior_delivered), (4, ms(100), 1));
         assert_eq!(rate.delivered(), (5, at(200)));
+    }
+
+    #[test]
+    fn what_arrives_together_is_sampled_by_what_was_sent_last() {
+        let mut rate = DeliveryRate::default();
+        rate.on_sent(at(0), 0, true, 1);
+        rate.on_sent(at(10), 1, false, 2);
+        // The first ACK is late, so that sending takes longer than arriving.
+        rate.on_delivered(at(150), 0, at(0));
+        rate.discard_below(1);
+        rate.sample(at(150), None);
+        rate.on_sent(at(150), 2, false, 2);
+        rate.on_sent(at(180), 3, false, 3);
+        for (number, sent) in [(1, at(10)), (2, at(150)), (3, at(180))] {
+            rate.on_delivered(at(230), number, sent);
+        }
+        // tcp_rate_skb_delivered: "the most recently sent" of the delivered segments.
+        let sample = rate.sample(at(230), None).unwrap();
+        assert_eq!((sample.delivered, sample.interval, sample.prior_delivered), (3, ms(180), 1));
+        // Within an ACK, a later retransmission of an earlier segment is the newest.
+        let mut rate = DeliveryRate::default();
+        (0..3).for_each(|number| rate.on_sent(at(number), number, number == 0, 1));
+        rate.on_delivered(at(100), 1, at(1));
+        rate.on_sent(at(100), 0, false, 1);
+        rate.sample(at(100), None);
+        rate.on_delivered(at(200), 0, at(100));
+        rate.on_delivered(at(200), 2, at(2));
+        assert_eq!(rate.sample(at(200), None).unwrap().prior_delivered, 1);
+    }
+
+    #[test]
+    fn a_segment_that_arrives_twice_is_delivered_twice() {
+        let mut rate = DeliveryRate::default();
+        rate.on_sent(at(0), 0, true, 1);
+        rate.on_sent(at(0), 1, false, 2);
+        rate.on_duplicates(at(90), 0);
+        assert_eq!(rate.delivered(), (0, at(0)));
+        // tcp_dsack_seen: "A spurious retransmission is delivered".
+        rate.on_duplicates(at(100), 1);
+        assert_eq!((rate.delivered(), rate.sample(at(100), None)), ((1, at(100)), None));
+        rate.on_delivered(at(110), 0, at(0));
+        assert_eq!(rate.sample(at(110), None).unwrap().delivered, 2);
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Sender {
                 *duplicates += segments;
                 // tcp_dsack_seen: "Skip the DSACK if dup segs weren't retransmitted by sender".
                 if *duplicates > stats.retransmitted {
+        let mut duplicated = 0;
                     continue;
                 }
                 ack_info.dsack = true;
@@ -109,6 +110,7 @@ impl Sender {
         }
         ack_info.data_sacked = ack_info.delivered_bytes > 0;
         flight.on_cumulative_ack(ack, |delivered| on_delivered(&mut ack_info, delivered, true));
+                duplicated += segments;
         if let Some(rate) = rate {
             rate.discard_below(flight.first_number());
         }
@@ -117,6 +119,7 @@ impl Sender {
         if ack_info.dsack && !ack_info.dsacks_probe {
             self.rack.on_dsack();
         }
+            rate.on_duplicates(now, duplicated);
         if let Some(lowest) = ack_info.reord.filter(|lowest| *lowest < fack)
             && (self.ca_state != CaState::Loss || self.undo.can_undo())
         {

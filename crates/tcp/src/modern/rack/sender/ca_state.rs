@@ -305,32 +305,59 @@ impl Sender {
     fn notify_delivery(&mut self, now: Time, ack_info: &AckInfo) {
         let Some(rate) = &mut self.rate else { return };
         let sample = rate.sample(now, self.rtt.min_rtt());
-        let (delivered, delivered_time) = rate.delivered();
         let is_single_short =
             ack_info.delivered == 1 && ack_info.snd_una_advanced && ack_info.delivered_bytes < self.segment;
-        self.control.on_delivery(&Delivery {
-            now,
+        let delivery = Delivery {
             acked_sacked: ack_info.delivered,
             lost: ack_info.newly_lost,
             rate: sample,
             rtt: ack_info.rtt,
             is_ack_delayed: is_single_short && sample.is_some_and(|sample| sample.delivered == 1),
-            srtt: self.rtt.srtt(),
             prior_in_flight: ack_info.prior_in_flight,
-            packets_in_flight: self.flight.packets_in_flight(),
+            loss: rate.take_loss(),
+            ..self.delivery(now)
+        };
+        self.control.on_delivery(&delivery);
+        if self.control.is_cwnd_reduced_for_probe()
+            && let Some(rate) = &mut self.rate
+        {
+            rate.mark_app_limited(self.flight.packets_in_flight());
+        }
+    }
+
+    /// Notifies a controller that sets cwnd and the pacing rate itself of a timeout.
+    #[inline(never)]
+    pub(super) fn notify_timeout(&mut self, now: Time) {
+        if self.rate.is_some() {
+            let delivery = self.delivery(now);
+            self.control.on_timeout(&delivery);
+        }
+    }
+
+    /// Returns the state of the connection at `now`, as the delivery information of nothing.
+    fn delivery(&self, now: Time) -> Delivery {
+        let (delivered, delivered_time) = self.rate.as_ref().map_or((0, now), |rate| rate.delivered());
+        let packets_in_flight = self.flight.packets_in_flight();
+        Delivery {
+            now,
+            acked_sacked: 0,
+            lost: 0,
+            rate: None,
+            rtt: None,
+            is_ack_delayed: false,
+            srtt: self.rtt.srtt(),
+            prior_in_flight: packets_in_flight,
+            packets_in_flight,
             delivered,
             delivered_time,
-            loss: rate.take_loss(),
-            total_lost: rate.lost(),
+            loss: None,
+            total_lost: self.rate.as_ref().map_or(0, |rate| rate.lost()),
             recovery_state: match self.ca_state {
                 CaState::Open | CaState::Disorder | CaState::Cwr => RecoveryState::None,
                 CaState::Recovery => RecoveryState::Recovery,
                 CaState::Loss => RecoveryState::Loss,
             },
             next_departure: self.controller_pacing.release_at(),
-        });
-        if self.control.is_cwnd_reduced_for_probe() {
-            rate.mark_app_limited(self.flight.packets_in_flight());
         }
     }
 }

@@ -72,6 +72,7 @@ impl Sender {
         self.prr = None;
         self.tlp = None;
         self.ca_state = CaState::Loss;
+        self.notify_timeout(now);
         self.high_seq = self.snd_max;
         self.frto = prior_state < CaState::Recovery || self.consecutive_timeouts > 0;
         self.consecutive_timeouts += 1;
