@@ -248,6 +248,11 @@ pub trait CongestionControl: Debug + Send {
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
+    /// Returns true if the pacing rate applies from the first segment on, as in draft-ietf-ccwg-bbr. Linux sends ten segments before it
+    /// paces, and lets the segment after a late one leave earlier.
+    fn paces_first_segments(&self) -> bool {
+        false
+    }
     /// Returns true while the controller keeps cwnd small on purpose. Delivery rate samples from such a time do not measure the bandwidth
     /// of the path.
     fn is_cwnd_reduced_for_probe(&self) -> bool {
@@ -344,12 +349,13 @@ impl CongestionControl for AnyControl {
         #[inline]
         fn uses_cong_control(&self) -> bool;
         fn on_delivery(&mut self, delivery: &Delivery);
+        fn on_timeout(&mut self, delivery: &Delivery);
         fn pacing_rate(&self) -> Option<u64>;
+        fn paces_first_segments(&self) -> bool;
         fn is_cwnd_reduced_for_probe(&self) -> bool;
         fn on_handshake(&mut self, now: Time, rtt: Span);
         fn on_tx_start(&mut self, start: &TxStart);
         fn on_congestion(&mut self, event: &Congestion);
-        fn on_timeout(&mut self, delivery: &Delivery);
         fn on_recovered(&mut self, end: &Recovered);
         fn on_spurious(&mut self, now: Time);
         #[inline]

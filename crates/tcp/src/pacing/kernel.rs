@@ -33,7 +33,7 @@ impl KernelPacing {
 }
 
 /// Returns how long sending a segment takes at the pacing rate; `None` if neither a rate nor an SRTT is available.
-fn pacing_interval(paced: &PacedSegment) -> Option<Span> {
+pub(super) fn pacing_interval(paced: &PacedSegment) -> Option<Span> {
     let nanos = match paced.rate {
         Some(rate) => u128::from(paced.bytes) * NANOS / u128::from(rate.max(1)),
         None => {

@@ -1,13 +1,16 @@
 //! Pacing: transmission times of segments.
 
+mod departure;
 mod kernel;
 mod rate;
 mod rbplw;
 
+pub use departure::DeparturePacing;
 pub use kernel::KernelPacing;
 pub use rate::RatePacing;
 pub use rbplw::Rbplw;
 
+use crate::control::CongestionControl;
 use catnip_base::notation::{Kind, Notation, Usage, Written};
 use catnip_base::{ParseError, Span, Time, as_text};
 
@@ -116,6 +119,8 @@ pub enum Pacing {
     Rate(RatePacing),
     /// See [`KernelPacing`].
     Kernel(KernelPacing),
+    /// See [`DeparturePacing`].
+    Departure(DeparturePacing),
 }
 
 impl Pacing {
@@ -129,9 +134,20 @@ impl Pacing {
         }
     }
 
-    /// Creates the pacing of Linux, which is also used for controllers that set a pacing rate.
+    /// Creates the pacing of Linux.
     pub fn kernel() -> Self {
         Self::Kernel(KernelPacing::default())
+    }
+
+    /// Creates the pacing for `control`, which applies in addition to the configured one.
+    pub fn of_controller(control: &impl CongestionControl) -> Self {
+        if !control.uses_cong_control() {
+            Self::None
+        } else if control.paces_first_segments() {
+            Self::Departure(DeparturePacing::default())
+        } else {
+            Self::kernel()
+        }
     }
 
     /// Handles the start of a message.
@@ -159,7 +175,7 @@ impl Pacing {
     /// Returns true if retransmissions are paced, too.
     #[inline]
     pub fn paces_retransmissions(&self) -> bool {
-        matches!(self, Self::Rate(_) | Self::Kernel(_))
+        matches!(self, Self::Rate(_) | Self::Kernel(_) | Self::Departure(_))
     }
 
     /// Returns the earliest time at which the next segment may be sent.
@@ -170,6 +186,7 @@ impl Pacing {
             Self::Rbplw(pacing) => pacing.release_at(),
             Self::Rate(pacing) => pacing.release_at(),
             Self::Kernel(pacing) => pacing.release_at(),
+            Self::Departure(pacing) => pacing.release_at(),
         }
     }
 
@@ -185,6 +202,7 @@ impl Pacing {
             }
             Self::Rate(pacing) => pacing.on_sent(paced),
             Self::Kernel(pacing) => pacing.on_sent(paced),
+            Self::Departure(pacing) => pacing.on_sent(paced),
         }
     }
 }

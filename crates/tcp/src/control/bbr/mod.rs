@@ -119,7 +119,7 @@ impl Bbr {
             segment,
             cwnd: start.window,
             ssthresh: None,
-            pacing: PacingRate::new(segment, start.window, HIGH_GAIN),
+            pacing: PacingRate::new(segment, start.window, (HIGH_GAIN, 100 - MARGIN_PCT)),
             mode: Mode::Startup,
             bw: MaxFilter::new(BW_ROUNDS),
             rtt_cnt: 0,
@@ -383,8 +383,13 @@ pub(super) fn segments_in(bw: Bandwidth, time_us: u64) -> u64 {
 
 /// Returns the pacing rate for a bandwidth and a gain, in bytes per second, less the margin.
 pub(super) fn bytes_per_second(bw: Bandwidth, gain: u64, segment: u64) -> u64 {
+    bytes_per_second_of(bw, gain, segment, 100 - MARGIN_PCT)
+}
+
+/// Returns `percent` per cent of the pacing rate for a bandwidth and a gain, in bytes per second.
+fn bytes_per_second_of(bw: Bandwidth, gain: u64, segment: u64, percent: u64) -> u64 {
     let scaled = u128::from(bw) * u128::from(segment) * u128::from(gain) / u128::from(UNIT);
-    ((scaled * u128::from(1_000_000 / 100 * (100 - MARGIN_PCT))) >> BW_SCALE) as u64
+    ((scaled * u128::from(1_000_000 / 100 * percent)) >> BW_SCALE) as u64
 }
 
 impl CongestionControl for Bbr {
@@ -442,11 +447,6 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_spurious(&mut self, _now: Time) {
-        (self.full_bw, self.full_bw_cnt) = (0, 0);
-        if let Some(last) = self.last {
-            self.policer.reset(&last);
-        }
     /// A timeout ends a round, and an interval of policer detection if it is long enough (bbr_set_state).
     fn on_timeout(&mut self, delivery: &Delivery) {
         self.full_bw = 0;
@@ -454,6 +454,11 @@ impl CongestionControl for Bbr {
         self.update_policer(&Delivery { lost: 1, ..*delivery }, false);
     }
 
+    fn on_spurious(&mut self, _now: Time) {
+        (self.full_bw, self.full_bw_cnt) = (0, 0);
+        if let Some(last) = self.last {
+            self.policer.reset(&last);
+        }
     }
 
     fn on_tx_start(&mut self, &TxStart { now, is_app_limited, .. }: &TxStart) {

@@ -1,11 +1,14 @@
-use super::{Bandwidth, bandwidth, bytes_per_second};
+use super::{Bandwidth, bandwidth, bytes_per_second, bytes_per_second_of};
 use catnip_base::Span;
 
-/// Pacing rate of both BBR versions. Initially it is the initial window per RTT, later the estimated bandwidth, each multiplied by a gain.
+/// Pacing rate of both BBR versions. Initially it is the initial window per RTT, later the estimated bandwidth less the margin, each
+/// multiplied by a gain.
 #[derive(Clone, Debug)]
 pub(in crate::control) struct PacingRate {
     segment: u64,
     gain: u64,
+    /// Share of `gain` times the initial window per RTT at which the rate starts, per cent.
+    first_pct: u64,
     /// Pacing rate, bytes per second.
     rate: u64,
     /// True after the initial rate has been computed from a measured RTT.
@@ -14,8 +17,8 @@ pub(in crate::control) struct PacingRate {
 
 impl PacingRate {
     /// Creates the pacing rate for a window of `cwnd` segments, with an assumed RTT of 1 ms.
-    pub(in crate::control) fn new(segment: u64, cwnd: u32, gain: u64) -> Self {
-        let mut new = Self { segment, gain, rate: 0, has_seen_rtt: false };
+    pub(in crate::control) fn new(segment: u64, cwnd: u32, (gain, first_pct): (u64, u64)) -> Self {
+        let mut new = Self { segment, gain, first_pct, rate: 0, has_seen_rtt: false };
         new.init(cwnd, Span::from_millis(1));
         new
     }
@@ -54,6 +57,6 @@ impl PacingRate {
     }
 
     fn init(&mut self, cwnd: u32, rtt: Span) {
-        self.rate = bytes_per_second(bandwidth(cwnd, rtt), self.gain, self.segment);
+        self.rate = bytes_per_second_of(bandwidth(cwnd, rtt), self.gain, self.segment, self.first_pct);
     }
 }

@@ -19,7 +19,7 @@ pub struct Bbr3Spec;
 impl Kind for Bbr3Spec {
     const USAGE: &'static [Usage] = &[(
         "bbr3",
-        "BBRv3 (draft-ietf-ccwg-bbr): BBR that also limits its data in flight in response to losses; needs recovery = \"rack\"",
+        "BBRv3 (draft-ietf-ccwg-bbr-05): BBR that also limits its data in flight in response to losses; needs recovery = \"rack\"",
     )];
     const EXAMPLES: &'static [&'static str] = &["bbr3"];
 
@@ -39,7 +39,7 @@ impl ControlKind for Bbr3Spec {
     }
 }
 
-/// BBRv3 (draft-ietf-ccwg-bbr-02). Names such as BBR.max_bw and BBRCheckProbeRTT are those of the draft. Inflight is counted in segments.
+/// BBRv3 (draft-ietf-ccwg-bbr-05). Names such as BBR.max_bw and BBRCheckProbeRTT are those of the draft. Inflight is counted in segments.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     segment: u64,
@@ -91,6 +91,8 @@ enum AckPhase {
 
 #[derive(Clone, Copy, Debug)]
 struct Rounds {
+    /// BBR.round_count.
+    count: u32,
     round_start: bool,
     /// BBR.next_round_delivered.
     next_round_delivered: u64,
@@ -102,6 +104,8 @@ struct Rounds {
     loss_events_in_round: u32,
     /// Rounds since a recovery began.
     in_recovery: u32,
+    /// BBR.drain_start_round: `count` when Drain began.
+    drain_start: u32,
 }
 
 /// Delivery signals of the latest round.
@@ -167,6 +171,10 @@ enum EndedProbe {
 
 /// Pacing gain of Startup, 4 ln 2 (section 5.6.1). The window gain of Startup is 2 (section 2.4).
 const STARTUP_PACING: u64 = UNIT * 277 / 100;
+/// BBR.DrainPacingGain. It was 0.35 up to draft-ietf-ccwg-bbr-04.
+const DRAIN_PACING: u64 = UNIT / 2;
+/// Number of rounds after which Drain ends, even if the queue is not drained (BBRCheckDrainDone).
+const DRAIN_ROUNDS: u32 = 3;
 const DOWN_PACING: u64 = UNIT * 90 / 100;
 const UP_PACING: u64 = UNIT * 5 / 4;
 const UP_WINDOW: u64 = UNIT * 9 / 4;
@@ -188,9 +196,10 @@ impl Bbr3 {
         Self {
             segment,
             cwnd: start.window,
-            pacing: PacingRate::new(segment, start.window, STARTUP_PACING),
+            pacing: PacingRate::new(segment, start.window, (STARTUP_PACING, 100)),
             state: State::Startup,
             rounds: Rounds {
+                count: 0,
                 round_start: false,
                 next_round_delivered: 0,
                 loss_round_start: false,
@@ -198,6 +207,7 @@ impl Bbr3 {
                 loss_in_round: false,
                 loss_events_in_round: 0,
                 in_recovery: 0,
+                drain_start: 0,
             },
             max_bw: [0; 2],
             bw_shortterm: None,
@@ -244,7 +254,7 @@ impl Bbr3 {
     fn gains(&self) -> (u64, u64) {
         match self.state {
             State::Startup => (STARTUP_PACING, 2 * UNIT),
-            State::Drain => (UNIT / 2, 2 * UNIT),
+            State::Drain => (DRAIN_PACING, 2 * UNIT),
             State::Down => (DOWN_PACING, 2 * UNIT),
             State::Cruise | State::Refill => (UNIT, 2 * UNIT),
             State::Up => (UP_PACING, UP_WINDOW),
@@ -270,6 +280,7 @@ impl Bbr3 {
         }
         if sample.prior_delivered >= self.rounds.next_round_delivered {
             self.start_round(ack);
+            self.rounds.count += 1;
             self.rounds.round_start = true;
             self.probe.rounds += 1;
             self.cwnd_recovery.on_round();
@@ -355,11 +366,15 @@ impl Bbr3 {
         }
         if self.full.full_bw_reached {
             self.state = State::Drain;
+            self.rounds.drain_start = self.rounds.count;
         }
     }
 
+    /// Ends Drain if the queue is drained. If it takes long, the bandwidth was overestimated.
     fn end_drain(&mut self, ack: &Delivery) {
-        if self.state == State::Drain && ack.packets_in_flight <= self.inflight(UNIT) {
+        let is_drained = ack.packets_in_flight <= self.inflight(UNIT);
+        let is_overdue = self.rounds.count > self.rounds.drain_start + DRAIN_ROUNDS;
+        if self.state == State::Drain && (is_drained || is_overdue) {
             self.start_down(ack);
         }
     }
@@ -474,6 +489,10 @@ impl CongestionControl for Bbr3 {
 
     fn pacing_rate(&self) -> Option<u64> {
         Some(self.pacing.rate())
+    }
+
+    fn paces_first_segments(&self) -> bool {
+        true
     }
 
     fn is_cwnd_reduced_for_probe(&self) -> bool {

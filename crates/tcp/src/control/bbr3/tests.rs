@@ -1,6 +1,9 @@
 use super::*;
 use crate::control::bbr::PROBE_RTT;
 use crate::control::test_path::{Path, RTT, SEGMENT, close};
+use crate::recovery::RecoveryKind;
+use crate::testing::rfc;
+use crate::{Sender, TcpConfig};
 
 /// Returns a path that a controller has filled with `segments` segments per round trip. The controller is in the cruise phase of ProbeBW.
 fn settled(segments: u32) -> Path<Bbr3> {
@@ -29,8 +32,27 @@ fn goes_to(path: &mut Path<Bbr3>, state: State, segments: u32) {
 }
 
 #[test]
-fn the_first_rate_is_the_initial_window_per_round_trip_times_four_ln_two_less_a_per_cent() {
-    close(Path::new(Bbr3Spec).paced(), 10.0 * 4.0 * std::f64::consts::LN_2 * 0.99);
+fn the_first_rate_is_the_initial_window_per_round_trip_times_four_ln_two() {
+    // BBRInitPacingRate: "C.pacing_rate = BBR.StartupPacingGain * nominal_bandwidth", without the margin of one per cent.
+    close(Path::new(Bbr3Spec).paced(), 10.0 * 4.0 * std::f64::consts::LN_2);
+}
+
+#[test]
+fn the_first_window_is_paced_from_its_first_segment_on() {
+    // Ten segments of 1000 bytes at 2.77 windows per assumed round trip of a millisecond: one each 36 us.
+    let config =
+        TcpConfig { control: crate::control::ControlSpec::Bbr3(Bbr3Spec), ..rfc(RecoveryKind::Rack, 10) };
+    let mut tcp = Sender::new(&config, Span::ZERO);
+    tcp.write(Time::ZERO, 100_000, None, false, &config);
+    let mut now = Time::ZERO;
+    for segment in 0..10 {
+        assert!((now.as_secs() * 1e6 - 36.1 * f64::from(segment)).abs() < 1.0, "{segment} at {now}");
+        assert!(tcp.transmit(now, &config).is_some());
+        if segment < 9 {
+            assert!(tcp.transmit(now, &config).is_none(), "{segment} is not alone");
+            now = tcp.deadline().unwrap();
+        }
+    }
 }
 
 #[test]
@@ -49,6 +71,22 @@ fn startup_ends_after_three_rounds_that_bring_less_than_a_quarter_more_and_drain
     path.round(49, |ack| ack.packets_in_flight = 49);
     assert_eq!(path.control.state, State::Cruise);
     close(path.paced(), 49.0 * 0.99);
+}
+
+#[test]
+fn a_queue_that_does_not_drain_ends_drain_in_the_fourth_round() {
+    let mut path = Path::new(Bbr3Spec);
+    for acked_sacked in [10, 20, 40, 48, 48, 49] {
+        path.round(acked_sacked, |ack| ack.packets_in_flight = 200);
+    }
+    // BBRCheckDrainDone: "BBR.round_count > BBR.drain_start_round + 3".
+    for _ in 0..3 {
+        path.round(49, |ack| ack.packets_in_flight = 200);
+        assert_eq!(path.control.state, State::Drain);
+    }
+    path.round(49, |ack| ack.packets_in_flight = 200);
+    assert_eq!(path.control.state, State::Down);
+    close(path.paced(), 49.0 * 0.9 * 0.99);
 }
 
 #[test]

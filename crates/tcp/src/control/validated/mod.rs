@@ -207,6 +207,10 @@ impl<C: CongestionControl> CongestionControl for Validated<C> {
         self.control.pacing_rate()
     }
 
+    fn paces_first_segments(&self) -> bool {
+        self.control.paces_first_segments()
+    }
+
     fn is_cwnd_reduced_for_probe(&self) -> bool {
         self.control.is_cwnd_reduced_for_probe()
     }

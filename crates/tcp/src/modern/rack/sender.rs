@@ -168,7 +168,7 @@ impl Sender {
             duplicates: 0,
             retransmitted: 0,
             pacing: Pacing::new(config.pacing),
-            controller_pacing: if control.uses_cong_control() { Pacing::kernel() } else { Pacing::None },
+            controller_pacing: Pacing::of_controller(&control),
             rate: control.uses_cong_control().then(Box::default),
             control,
             paced_until: None,
