@@ -118,7 +118,14 @@ impl Endpoint {
                 .with_dsack(config.recovery.uses_dsack())
                 .with_linux_acks(config.delayed_ack.filter(|delayed| delayed.linux).map(|delayed| {
                     let wheel_phase = config.timer_wheel.then_some(phase);
-                    LinuxAcks::new(delayed.quick, config.segment_bytes.into(), config.rto.first, wheel_phase)
+                    let segment = config.segment_bytes.into();
+                    LinuxAcks::new(
+                        delayed.quick,
+                        segment,
+                        config.receive_window,
+                        config.rto.first,
+                        wheel_phase,
+                    )
                 }))
                 .with_tuned_window(
                     config

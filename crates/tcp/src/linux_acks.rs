@@ -10,6 +10,8 @@ pub(crate) struct LinuxAcks {
     max_quick: u32,
     /// Maximum number of bytes in a segment (advmss).
     segment: u64,
+    /// Receive window of a connection without auto-tuning, bytes.
+    pub(crate) fixed_window: u64,
     /// Phase of the timer wheel; `None` if the ACK timer expires on time.
     wheel_phase: Option<Span>,
     /// RTO and SRTT of this host's own data; SRTT is `None` before its first sample.
@@ -78,7 +80,7 @@ const MIN_DELAY: Span = Span::from_millis(40);
 /// Maximum delay in a conversation or after a short segment: one tick below the minimum RTO (tcp_delack_max).
 const MAX_DELAY: Span = Span::from_millis(196);
 /// Initial estimate of the peer's segment size, TCP_MSS_DEFAULT.
-const INITIAL_RCV_MSS: u64 = 536;
+pub(crate) const INITIAL_RCV_MSS: u64 = 536;
 /// Maximum number of compressed ACKs, tcp_comp_sack_nr.
 const MAX_COMPRESSED_ACKS: u32 = 44;
 /// Number of duplicate ACKs that are never compressed, so that any sender can detect a loss.
@@ -88,12 +90,19 @@ const COMPRESSION_SLACK: Span = Span::from_micros(100);
 
 impl LinuxAcks {
     /// Creates the state of a new connection that expects segments of `segment` bytes, and acknowledges the first `max_quick` of them at
-    /// once. `rto` is this host's initial RTO. `wheel_phase` is the phase of the timer wheel; `None` if the
-    /// ACK timer expires on time.
-    pub(crate) fn new(max_quick: u32, segment: u64, rto: Span, wheel_phase: Option<Span>) -> Self {
+    /// once. `fixed_window` is the receive window without auto-tuning, and `rto` is this host's initial RTO. `wheel_phase` is the phase of
+    /// the timer wheel; `None` if the ACK timer expires on time.
+    pub(crate) fn new(
+        max_quick: u32,
+        segment: u64,
+        fixed_window: u64,
+        rto: Span,
+        wheel_phase: Option<Span>,
+    ) -> Self {
         Self {
             max_quick,
             segment,
+            fixed_window,
             wheel_phase,
             estimates: (rto, None),
             ato: None,
@@ -287,7 +296,7 @@ mod tests {
     impl Host {
         /// Creates a host with an RTO of 300 ms that sends at most `quick` quick ACKs.
         fn new(quick: u32) -> Self {
-            Self { acks: LinuxAcks::new(quick, 1000, MS(300), None), rcv_nxt: 0 }
+            Self { acks: LinuxAcks::new(quick, 1000, 1 << 16, MS(300), None), rcv_nxt: 0 }
         }
 
         /// Receives `len` bytes in order. Returns the delay of their ACK in milliseconds.
@@ -339,7 +348,7 @@ mod tests {
     fn quick_acks_are_as_many_as_half_of_the_window_holds_and_two_at_least() {
         // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), "if (quickacks == 0) quickacks = 2".
         for (window, expected) in [(1 << 16, 16), (10_000, 5), (1000, 2)] {
-            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, MS(300), None) };
+            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, 1 << 16, MS(300), None) };
             acks.raise_quick(16, window);
             assert_eq!(acks.quick, expected);
         }

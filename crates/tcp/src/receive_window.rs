@@ -1,3 +1,4 @@
+use crate::linux_acks::INITIAL_RCV_MSS;
 use catnip_base::{Span, Time};
 
 /// Receive window with auto-tuning as in Linux (net/ipv4/tcp_input.c, 6.18). The offered window grows by two segments for each segment that
@@ -6,6 +7,10 @@ use catnip_base::{Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct TunedWindow {
     segment: u64,
+    /// Size of the peer's full segments, rcv_mss, bytes. Until data of this size has arrived in order, the window does not grow.
+    rcv_mss: u64,
+    /// Share of the buffer that data may occupy, scaling_ratio, in 256ths.
+    scaling_ratio: u64,
     /// Part of the buffer that a segment occupies, in bytes of window.
     segment_space: u64,
     /// Offered window, rcv_ssthresh, bytes.
@@ -30,8 +35,8 @@ pub(crate) struct TunedWindow {
 
 /// Receive buffer of a new connection, tcp_rmem\[1\], bytes.
 const RCVBUF: u64 = 131_072;
-/// Buffer space that the segment of an Ethernet packet occupies (skb->truesize), bytes.
-const TRUESIZE: u64 = 2304;
+/// Scaling ratio before any data, TCP_DEFAULT_SCALING_RATIO.
+const DEFAULT_SCALING_RATIO: u64 = 128;
 /// Initial window, TCP_INIT_CWND, segments.
 const INITIAL_SEGMENTS: u64 = 10;
 
@@ -40,15 +45,15 @@ impl TunedWindow {
     pub(crate) fn new(now: Time, segment: u64, max_window: u64) -> Self {
         // The initial window is half of the buffer, in whole segments with timestamps.
         let full_segment = segment + 12;
-        // scaling_ratio: the share of the buffer that data may occupy, in 256ths.
-        let scaling_ratio = (segment * 256 / TRUESIZE).min(255);
         let rcv_ssthresh = (RCVBUF / 2 / full_segment * full_segment).min(max_window);
         Self {
             segment,
+            rcv_mss: INITIAL_RCV_MSS.min(segment - 1),
+            scaling_ratio: DEFAULT_SCALING_RATIO,
+            segment_space: 0,
             rcv_ssthresh,
             unit: 1,
-            segment_space: TRUESIZE * scaling_ratio / 256,
-            window_clamp: (RCVBUF * scaling_ratio / 256).clamp(rcv_ssthresh, max_window),
+            window_clamp: rcv_ssthresh,
             max_window,
             rcvq_space: rcv_ssthresh.min(INITIAL_SEGMENTS * segment),
             space_start: (now, 0),
@@ -87,12 +92,15 @@ impl TunedWindow {
         }
     }
 
-    /// Handles a segment with the bytes from `segment.0` to `segment.1`. All data below `rcv_nxt` has now arrived, and the highest byte
-    /// received is `ooo_len` bytes above `rcv_nxt`. Returns true if the window grows.
+    /// Handles a segment with the bytes from `segment.0` to `segment.1`, not all of which had arrived before. All data below `rcv_nxt` has
+    /// now arrived, and the highest byte received is `ooo_len` bytes above `rcv_nxt`. Returns true if the window grows.
     pub(crate) fn on_data(&mut self, now: Time, segment: (u64, u64), rcv_nxt: u64, ooo_len: u64) -> bool {
         let (bytes, end) = (segment.1 - segment.0, segment.1);
         if self.last_tsecr == 0 {
             self.measure_rtt_by_window(now, rcv_nxt);
+        }
+        if end <= rcv_nxt && bytes > self.rcv_mss {
+            self.measure_segment(bytes);
         }
         // tcp_space: the segment itself is still in the buffer, and so is the data above a gap.
         let held = self.segment_space + ooo_len;
@@ -109,6 +117,17 @@ impl TunedWindow {
             self.adjust_space(now, end, rcv_nxt, ooo_len);
         }
         grows
+    }
+
+    /// Takes the share of the buffer that data of this size may occupy, and scales the bound of the window (tcp_measure_rcv_mss).
+    fn measure_segment(&mut self, bytes: u64) {
+        let truesize = truesize(bytes);
+        let before = std::mem::replace(&mut self.scaling_ratio, (bytes * 256 / truesize).clamp(1, 255));
+        let is_first = self.segment_space == 0;
+        self.rcv_mss = bytes.min(self.segment);
+        self.segment_space = truesize * self.scaling_ratio / 256;
+        let buffer = if is_first { RCVBUF } else { self.window_clamp * 256 / before };
+        self.window_clamp = (buffer * self.scaling_ratio / 256).min(self.max_window).max(self.rcv_ssthresh);
     }
 
     /// Handles the reading of data up to `end` by the application (tcp_rcv_space_adjust). Data above `end` had arrived earlier, above a gap
@@ -144,6 +163,14 @@ impl TunedWindow {
     }
 }
 
+/// Returns the buffer space that a packet with `bytes` bytes of data occupies (skb->truesize): a block of a power of two with 52 bytes of
+/// headers, 64 before them and the 320 of skb_shared_info, in lines of 64 bytes, and the 256 of sk_buff.
+fn truesize(bytes: u64) -> u64 {
+    const SHARED_INFO: u64 = 320;
+    let block = (bytes + 52 + 64).next_multiple_of(64) + SHARED_INFO;
+    block.next_power_of_two() + 256
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,10 +184,26 @@ mod tests {
         // Values observed with Linux 6.18: "win 64240", and a bound of 131072 * 160 / 256, of which the newest segment occupies
         // 2304 * 160 / 256.
         let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
-        assert_eq!((window.window(), window.window_clamp), (64_240, 81_920));
+        assert_eq!(window.window(), 64_240);
         let grows =
             (1..=20).filter(|&n| window.on_data(ms(n), ((n - 1) * 1448, n * 1448), n * 1448, 0)).count();
-        assert_eq!((grows, window.window()), (6, 81_920 - 1440));
+        assert_eq!((grows, window.window(), window.window_clamp), (6, 81_920 - 1440, 81_920));
+    }
+
+    #[test]
+    fn a_window_does_not_grow_before_a_full_segment_has_arrived_in_order() {
+        // tcp_measure_rcv_mss is called for data in order, and 536 bytes is the first estimate. Without it the window is its bound already.
+        let mut window = TunedWindow::new(Time::ZERO, 1448, 1 << 24);
+        assert!(!window.on_data(ms(1), (0, 500), 500, 0), "a short one");
+        assert!(!window.on_data(ms(2), (1948, 3396), 500, 2896), "one above a gap");
+        assert!(window.on_data(ms(3), (500, 1948), 3396, 0));
+        assert_eq!((window.window(), window.window_clamp), (64_240 + 2896, 81_920));
+    }
+
+    #[test]
+    fn a_packet_occupies_a_block_of_a_power_of_two_and_its_description() {
+        // Observed with Linux 6.18: 2304 bytes for a full Ethernet packet; 1280 for what fits into a block of 1024.
+        assert_eq!([1448, 1000, 588].map(truesize), [2304, 2304, 1280]);
     }
 
     #[test]

@@ -97,9 +97,16 @@ impl Receiver {
             self.insert_range(seq, end);
         }
         self.unacknowledged += 1;
-        let window_grows = self.tuned_window.is_some() && self.update_window(now, seq, end);
+        let order = match (in_order, filled_gap) {
+            (true, false) => Order::Next,
+            (true, true) => Order::FillsGap,
+            (false, _) if self.dsack.is_some() || end <= self.rcv_nxt => Order::Duplicate,
+            (false, _) => Order::AboveGap,
+        };
+        let window_grows =
+            order != Order::Duplicate && self.tuned_window.is_some() && self.update_window(now, seq, end);
         if self.linux_acks.is_some() {
-            return self.schedule_linux_ack(now, (seq, end), (in_order, filled_gap), window_grows, delayed);
+            return self.schedule_linux_ack(now, end - seq, order, window_grows, delayed);
         }
         let nothing_missing = self.out_of_order.is_empty() && !filled_gap;
         let prev_data_at = self.last_data_at.replace(now);
@@ -138,11 +145,9 @@ impl Receiver {
 
     /// Requests an immediate ACK. At least `acks` ACKs, including this one, are sent without delay.
     pub(crate) fn enter_quick_acks(&mut self, acks: u32) {
+        let window = self.linux_window();
         match &mut self.linux_acks {
-            Some(linux_acks) => {
-                let window = self.tuned_window.as_ref().map_or(u64::MAX, |tuned| tuned.window());
-                linux_acks.enter_quick_acks(acks, window);
-            }
+            Some(linux_acks) => linux_acks.enter_quick_acks(acks, window),
             None => self.quick_acks = self.quick_acks.max(acks),
         }
         self.ack_now = true;
@@ -228,31 +233,26 @@ impl Receiver {
         }
     }
 
-    /// Schedules the ACK of a segment by the rules of Linux. `order` says whether the segment was the next one, and whether data was waiting
-    /// above it.
+    /// Schedules the ACK of a segment of `len` bytes by the rules of Linux.
     #[inline(never)]
     fn schedule_linux_ack(
         &mut self,
         now: Time,
-        (seq, end): (u64, u64),
-        order: (bool, bool),
+        len: u64,
+        order: Order,
         window_grows: bool,
         delayed: Option<&DelayedAck>,
     ) {
+        let window = self.linux_window();
         let Some(linux_acks) = &mut self.linux_acks else { return };
         let tuned = self.tuned_window.as_ref();
         let arrival = Arrival {
             now,
-            len: end - seq,
-            order: match order {
-                (true, false) => Order::Next,
-                (true, true) => Order::FillsGap,
-                (false, _) if self.dsack.is_some() || end <= self.rcv_nxt => Order::Duplicate,
-                (false, _) => Order::AboveGap,
-            },
+            len,
+            order,
             rcv_nxt: self.rcv_nxt,
             has_gap: !self.out_of_order.is_empty(),
-            window: tuned.map_or(u64::MAX, |tuned| tuned.window()),
+            window,
             window_grows,
             rcv_rtt: tuned.map_or(Span::ZERO, |tuned| tuned.round_trip()),
         };
@@ -261,7 +261,12 @@ impl Receiver {
         self.ack_due = linux_acks.deadline();
     }
 
-    /// Updates the receive window after the arrival of data. Returns true if the window grows.
+    /// Returns the receive window on which Linux's ACKs depend, bytes; zero without these rules.
+    fn linux_window(&self) -> u64 {
+        self.linux_acks.as_ref().map_or(0, |acks| self.window(acks.fixed_window))
+    }
+
+    /// Updates the receive window after the arrival of new data. Returns true if the window grows.
     #[inline(never)]
     fn update_window(&mut self, now: Time, seq: u64, end: u64) -> bool {
         let highest = self.out_of_order.iter().map(|range| range.1).max();
@@ -315,6 +320,24 @@ mod tests {
         assert!(r.needs_ack(Time::from_nanos(200_000_000)));
         r.on_data(Time::ZERO, 10, 20, Some(&DELAYED), Span::ZERO);
         assert!(r.needs_ack(Time::ZERO));
+    }
+
+    #[test]
+    fn a_fixed_window_bounds_the_quick_acks_of_linux_by_half_of_what_it_holds() {
+        // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), 13 / 2.
+        let linux = DelayedAck { every: 2, quick: 16, linux: true, ..DELAYED };
+        let acks = LinuxAcks::new(16, 1000, 13_000, Span::from_secs(1), None);
+        let mut receiver = Receiver::default().with_linux_acks(Some(acks));
+        let mut at_once = Vec::new();
+        for n in 0..10 {
+            receiver.on_data(ms(n), 1000 * n, 1000 * (n + 1), Some(&linux), Span::ZERO);
+            at_once.push(receiver.needs_ack(ms(n)));
+            if receiver.needs_ack(ms(n)) {
+                receiver.on_ack_sent();
+                receiver.on_linux_ack_sent(ms(n), false);
+            }
+        }
+        assert_eq!(at_once, [true, true, true, true, true, true, false, true, false, true]);
     }
 
     #[test]
