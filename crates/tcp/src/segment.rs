@@ -99,6 +99,11 @@ impl Timestamps {
         (tsecr != 0 && elapsed < u32::MAX / 2).then(|| Span::from_millis(elapsed.max(1).into()))
     }
 
+    /// Returns true if the timestamp `tsecr` is one from before the time `at` (tcp_tsopt_ecr_before); false if there is no timestamp.
+    pub(crate) fn is_echo_before(tsecr: u32, at: Time) -> bool {
+        tsecr != 0 && (tsecr.wrapping_sub(Self::tsval_at(at)) as i32) < 0
+    }
+
     /// Returns the value of the timestamp clock at the time `at`.
     pub fn tsval_at(at: Time) -> u32 {
         at.since(Time::ZERO).in_units_of(Span::from_millis(1)) as u32 + 1

@@ -58,10 +58,7 @@ impl Undo {
     /// a resolution of a millisecond.
     pub(super) fn is_packet_delayed(&self, tsecr: u32) -> bool {
         self.undo_marker.is_some()
-            && tsecr != 0
-            && self
-                .retrans_stamp
-                .is_some_and(|first| (tsecr.wrapping_sub(Timestamps::tsval_at(first)) as i32) < 0)
+            && self.retrans_stamp.is_some_and(|first| Timestamps::is_echo_before(tsecr, first))
     }
 
     /// Returns true if the reduction was spurious. `tsecr` is the timestamp that the ACK echoes.

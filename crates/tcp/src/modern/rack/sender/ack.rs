@@ -76,7 +76,13 @@ impl Sender {
             let DeliveredSegment { start, record, .. } = delivered;
             ack_info.delivered += 1;
             ack_info.delivered_bytes += record.end_seq - start;
-            rack.on_delivered(now, &delivered, min_rtt);
+            // tcp_skb_spurious_retrans: the ACK answers a transmission before the last one.
+            let is_spurious = is_acked
+                && record.ever_retrans
+                && Timestamps::is_echo_before(segment.timestamps.tsecr, record.xmit_ts);
+            if !is_spurious {
+                rack.on_delivered(now, &delivered, min_rtt);
+            }
             if let Some(rate) = rate {
                 rate.on_delivered(now, delivered.number, record.xmit_ts);
             }
@@ -90,13 +96,13 @@ impl Sender {
             ack_info.orig_sack_acked |= record.end_seq <= high_seq;
             ack_info.reord = Some(ack_info.reord.map_or(start, |lowest| lowest.min(start)));
         };
+        let mut duplicated = 0;
         for (at, (start, end)) in segment.sack.ranges(segment.ack).enumerate() {
             if at == 0 && segment.sack.has_dsack(segment.ack) {
                 let segments = (end - start).div_ceil(config.segment_bytes.into()) as u32;
                 *duplicates += segments;
                 // tcp_dsack_seen: "Skip the DSACK if dup segs weren't retransmitted by sender".
                 if *duplicates > stats.retransmitted {
-        let mut duplicated = 0;
                     continue;
                 }
                 ack_info.dsack = true;
@@ -104,22 +110,22 @@ impl Sender {
                 undo.on_dsack(end, segments);
                 // "A spurious retransmission is delivered".
                 ack_info.delivered += segments;
+                duplicated += segments;
             } else if ack < start && end <= self.snd_max {
                 flight.on_sack(start, end, |delivered| on_delivered(&mut ack_info, delivered, false));
             }
         }
         ack_info.data_sacked = ack_info.delivered_bytes > 0;
         flight.on_cumulative_ack(ack, |delivered| on_delivered(&mut ack_info, delivered, true));
-                duplicated += segments;
         if let Some(rate) = rate {
             rate.discard_below(flight.first_number());
+            rate.on_duplicates(now, duplicated);
         }
         // Karn's rule: it is unknown which transmission the ACK answers, and so is the delay of the other acknowledged segments.
         ack_info.acked_xmit_ts = ack_info.acked_xmit_ts.filter(|_| !ack_info.retrans_data_acked);
         if ack_info.dsack && !ack_info.dsacks_probe {
             self.rack.on_dsack();
         }
-            rate.on_duplicates(now, duplicated);
         if let Some(lowest) = ack_info.reord.filter(|lowest| *lowest < fack)
             && (self.ca_state != CaState::Loss || self.undo.can_undo())
         {
