@@ -9,6 +9,7 @@ use super::prr::Prr;
 use super::rate::DeliveryRate;
 use super::reordering::Rack;
 use super::rtt::RttEstimator;
+use super::tso;
 use super::undo::Undo;
 use crate::control::validated::{Validated, Validity};
 use crate::control::{
@@ -54,6 +55,8 @@ pub struct Sender {
     cwnd_usage: CwndUsage,
     /// End of the unsent data that leaves together with the newest segment.
     unit_end: u64,
+    /// Time of the last write to which what was unsent before left room in a unit of the send queue.
+    pushed_at: Option<Time>,
     /// End of the newest short segment (snd_sml).
     short_end: u64,
     /// True if new data was sent since the last time that no segment could be sent.
@@ -159,6 +162,7 @@ impl Sender {
             consecutive_timeouts: 0,
             cwnd_usage: CwndUsage::default(),
             unit_end: 0,
+            pushed_at: None,
             short_end: 0,
             sent_in_burst: false,
             is_deferred_by_cwnd: false,
@@ -193,6 +197,8 @@ impl Sender {
         {
             rate.mark_app_limited(self.flight.packets_in_flight());
         }
+        let unsent = self.stream.written().saturating_sub(self.snd_max);
+        self.pushed_at = (unsent < tso::unit_goal(self.segment, self.peer_window)).then_some(now);
         self.stream.write(bytes, context, last && config.fin, self.snd_una());
         if let Some(context) = context {
             self.control.on_message(now, &context);

@@ -116,6 +116,12 @@ impl TsoInput {
     }
 }
 
+/// Returns the size of a full unit of the send queue (tcp_xmit_size_goal): whole segments, half of the peer's window at most. `peer_window`
+/// stands for the largest window so far.
+pub(super) fn unit_goal(segment: u64, peer_window: u64) -> u64 {
+    (GSO_MAX_BYTES.min(peer_window / 2) / segment).max(1) * segment
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +186,14 @@ mod tests {
         let input = TsoInput { packets_in_flight: 20, min_rtt, send_window: 3500, ..one_of_thirty() };
         assert_eq!((input.bytes(false), input.bytes(true)), (3500, 3000));
         assert_eq!(TsoInput { min_rtt: None, ..input }.bytes(false), 2000);
+    }
+
+    #[test]
+    fn a_unit_of_the_send_queue_is_half_of_the_peer_s_window_in_whole_segments_and_64_kib_at_most() {
+        assert_eq!(
+            [65_535, 200_000, 1000].map(|window| unit_goal(1448, window)),
+            [22 * 1448, 45 * 1448, 1448]
+        );
     }
 
     #[test]

@@ -57,7 +57,11 @@ impl Sender {
             srtt: self.rtt.srtt().unwrap_or(Span::ZERO),
             min_rtt: self.rtt.min_rtt(),
         };
+        // tcp_sendmsg: each full unit of a long write is pushed by itself, and does not wait for more.
+        let is_pushed =
+            self.pushed_at == Some(now) && unsent >= tso::unit_goal(self.segment, self.peer_window);
         if self.ca_state < CaState::Recovery
+            && !is_pushed
             && let Some(deferral) = input.deferral()
         {
             self.is_deferred_by_cwnd = deferral == Deferral::CwndLimited;
