@@ -7,14 +7,23 @@
 #        . tools/guest.sh
 #        prepare
 #        guest SECONDS COMMAND...
+# A script that boots several guests side by side sets `boot_folder`, one for each.
 # shellcheck disable=SC2154 # suite and release are set by the script that sources this one
 PATH=$PATH:/usr/sbin:/sbin
 work=$PWD/build/qdisc-vm/$suite${release:+-$release}
 kernel=$work/kernel/usr
-results=$work/results # the only folder of this machine that the guest can write to
+run=${boot_folder:-$work} # what is made for a boot
+results=$run/results     # the only folder of this machine that the guest can write to
 
 prepare() {
-  [[ -e $kernel/complete ]] || get_kernel
+  (umask 022 && mkdir -p "${work%/*}" "$run")
+  # Root runs what is there.
+  [[ -O ${work%/*} && -z $(find "${work%/*}" -maxdepth 0 -perm /022) ]] || fail "${work%/*}: another user can write to it"
+  # One at a time: others wait until it is there.
+  (
+    flock 9
+    [[ -e $kernel/complete ]] || get_kernel
+  ) 9>"${work%/*}/lock"
   version=$(ls "$kernel/lib/modules")
   make_initrd
 }
@@ -22,7 +31,7 @@ prepare() {
 # An apt of our own: that of this machine stays as it is.
 get_kernel() {
   rm -rf "$work"
-  mkdir -p "$results" "$work"/apt/{state/lists,cache/archives}/partial
+  mkdir -p "$work"/apt/{state/lists,cache/archives}/partial
   touch "$work/apt/status"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" \
     >"$work/apt/sources.list"
@@ -51,11 +60,11 @@ END
 
 # It holds what it takes to get at this machine's files.
 make_initrd() {
-  rm -rf "$work/initrd"
-  mkdir -p "$work"/initrd/{bin,host,over,results,root}
-  cp "$(command -v busybox)" "$work/initrd/bin/"
-  modules "$work/initrd" 9pnet_virtio 9p overlay >"$work/initrd/load"
-  cat >"$work/initrd/init" <<'END'
+  rm -rf "$run/initrd"
+  mkdir -p "$run"/initrd/{bin,host,over,results,root}
+  cp "$(command -v busybox)" "$run/initrd/bin/"
+  modules "$run/initrd" 9pnet_virtio 9p overlay >"$run/initrd/load"
+  cat >"$run/initrd/init" <<'END'
 #!/bin/busybox sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox --install /bin
@@ -81,8 +90,8 @@ echo $? >"/root$results/status"
 echo 0 >/proc/sys/kernel/printk
 poweroff -f
 END
-  chmod +x "$work/initrd/init"
-  archive "$work/initrd" >"$work/initrd.gz"
+  chmod +x "$run/initrd/init"
+  archive "$run/initrd" >"$run/initrd.gz"
 }
 
 # modules FOLDER NAME...: puts them, and those that they need, into FOLDER of an initrd; prints the commands that load them.
@@ -106,14 +115,16 @@ archive() {
 # guest SECONDS COMMAND…: boots, runs it and fails as it does. A script can set `machine`, `boot` and `initrd`.
 machine=(-accel "tcg,thread=multi" -smp 2)
 boot=
-initrd=$work/initrd.gz
+initrd=$run/initrd.gz
 guest() {
   local limit=$1 status
   shift
+  mkdir -p "$results"
   rm -f "$results"/*
   echo "$@" >"$results/command"
   echo "$results" >"$results/folder"
-  timeout "$limit" qemu-system-x86_64 "${machine[@]}" -cpu max -m 1024 -nodefaults -no-reboot -display none \
+  # In the foreground it is interrupted as this script is.
+  timeout --foreground "$limit" qemu-system-x86_64 "${machine[@]}" -cpu max -m 1024 -nodefaults -no-reboot -display none \
     -kernel "$kernel/vmlinuz" -initrd "$initrd" -serial stdio \
     -append "console=ttyS0 quiet panic=-1 $boot" \
     -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
@@ -127,7 +138,7 @@ guest() {
 # are here, and the libraries that they need.
 seal() {
   local libraries file
-  sealed=$work/sealed
+  sealed=$run/sealed
   rm -rf "$sealed"
   mkdir -p "$sealed"/{dev,sys,run,tmp,sealed.results}
   mapfile -t libraries < <(ldd "$@" 2>/dev/null | sed -n 's/[^/]*\(\/[^ ]*\) (0x.*/\1/p' | sort -u)
@@ -145,12 +156,12 @@ sealed_guest() {
     echo "mount -t tracefs trace /sys/kernel/tracing"
     echo "{ $2; } >/dev/ttyS0 2>&1 || poweroff -f"
   } >"$sealed/sealed"
-  archive "$sealed" >"$work/sealed.gz"
-  cat "$work/initrd.gz" "$work/sealed.gz" >"$work/both.gz"
+  archive "$sealed" >"$run/sealed.gz"
+  cat "$run/initrd.gz" "$run/sealed.gz" >"$run/both.gz"
   # One instruction takes a nanosecond, idle time none. Without a recording, timers can run some instructions earlier or later.
   local machine=(-accel "tcg,thread=single" -smp 1 -seed 1 -rtc "base=2026-01-01,clock=vm"
-    -icount "shift=0,sleep=off,rr=record,rrfile=$work/recording")
-  local initrd=$work/both.gz boot="tsc=reliable clocksource=tsc ${3:-}"
+    -icount "shift=0,sleep=off,rr=record,rrfile=$run/recording")
+  local initrd=$run/both.gz boot="tsc=reliable clocksource=tsc ${3:-}"
   guest "$1" true
 }
 

@@ -2,7 +2,7 @@
 # Finds out what a target of the Makefile needs, and installs what is missing: Debian packages if root runs it, parts of Rust
 # with rustup, .venv with what builds the module. What Python needs beyond that, pyproject.toml says.
 #
-# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|page|fresh|qdisc|record-qdiscs
+# usage: tools/need.sh demo|build|test-LAYER|lint|wheel|validate|bench|profile|page|fresh|qdisc|record-qdiscs|virtual-kernel
 #
 # Fails if the target can do nothing without what is still missing. Of anything else a line says what will be skipped.
 set -euo pipefail
@@ -11,7 +11,7 @@ target=$1
 python=${PYTHON:-python3}
 tests=test-unit,test-integration,test-system,test-papers
 compiled=demo,build,$tests,lint,wheel,validate,bench,page
-guest=qdisc,record-qdiscs
+guest=qdisc,record-qdiscs,virtual-kernel
 agent=build,test-integration,test-system,lint,validate
 # rustup and Debian put programs where the PATH of ordinary users may not lead.
 PATH=$PATH:$HOME/.cargo/bin:/usr/sbin:/sbin

@@ -212,7 +212,7 @@ def test_a_part_of_a_report_is_renewed_with_all_experiments_that_it_shows(
     def reproduced(*chosen: str, missing: str = "", is_first: bool = False) -> Reproduction:
         of = {id: one for id, one in stored.of.items() if id.split(".")[0] in chosen}
         which = {"no root": [first_of[missing]]} if missing else {}
-        monkeypatch.setattr(runner, "_measured", lambda *_: (SimpleNamespace(), of, which))
+        monkeypatch.setattr(runner, "_measured", lambda *_: (SimpleNamespace(measured_by=""), of, which))
         before = replace(
             stored, headline="old", tables=[table(title, "old")(None) for title in ("two", "one", "all")]
         )

@@ -29,6 +29,7 @@ from catnip.papers import runner
 from catnip.papers.runner import Request
 from catnip.report import output, values
 from catnip.report.model import Command, Reproduction
+from catnip.report.values import THIS, VIRTUAL, Values
 
 
 def seconds(duration: str) -> float:
@@ -66,6 +67,13 @@ def _budget(_context: click.Context, _parameter: click.Parameter, duration: str 
     help="Folder for finished steps; the same command goes on from there after an interruption.",
 )
 @click.option(
+    "--kernel",
+    type=click.Choice([THIS, VIRTUAL]),
+    default=THIS,
+    show_default=True,
+    help="Kernel that measures: this machine's, or for linux-tcp one in virtual time, whatever the load.",
+)
+@click.option(
     "--budget",
     "budget_s",
     metavar="TIME",
@@ -100,6 +108,7 @@ def reproduce(
     quick: bool,
     seeds: int | None,
     out: Path | None,
+    kernel: str,
     budget_s: float,
     until: str | None,
     stored: Path | None,
@@ -126,6 +135,7 @@ def reproduce(
     if judge and stored is None:
         raise InputError("--judge: needs --values FILE.json")
     extras.need("reproduce", "matplotlib")
+    runner.check_kernel(paper_name, kernel)
     if report is not None:
         extras.need("--report", "jinja2")
     written = [path for path in (report, table) if path is not None]
@@ -141,14 +151,16 @@ def reproduce(
         else:
             if before is not None and (quick or seeds):
                 raise InputError(f"--values: short runs cannot be merged into the full results in {stored}")
+            if before is not None:
+                _check_same_kernel(before, kernel, stored)
             rule = Until.parse(until) if until is not None else None
             if rule is not None:
                 note(str(rule))
-            request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s, rule)
+            request = Request(paper_name, ids or None, quick, seeds, seed, out, budget_s, rule, kernel)
             with Progress(quiet=as_json) as progress:
                 outcome = runner.reproduce(request, progress, before)
         _show(outcome, written, as_json)
-        asked = Command(paper_name, ids, _options(quick, seeds, seed))
+        asked = Command(paper_name, ids, _options(quick, seeds, seed, kernel))
         _write(outcome, asked, stored, report, table, figures)
     note("judged the claims and wrote the requested files")
     if outcome.left:
@@ -209,5 +221,15 @@ def _experiment(name: str, known: Iterable[str]) -> str:
     raise InputError(f"--experiment: {name} is not one of {', '.join(known)}")
 
 
-def _options(quick: bool, seeds: int | None, seed: int) -> list[str]:
-    return [*["--quick"] * quick, *([f"--seeds {seeds}"] if seeds else []), f"--seed {seed}"]
+def _check_same_kernel(before: Values, kernel: str, stored: Path | None) -> None:
+    if before.kernel != kernel:
+        raise InputError(f"--values: {stored}: has values of --kernel {before.kernel}; choose another file")
+
+
+def _options(quick: bool, seeds: int | None, seed: int, kernel: str) -> list[str]:
+    return [
+        *["--quick"] * quick,
+        *([f"--seeds {seeds}"] if seeds else []),
+        f"--seed {seed}",
+        *([f"--kernel {kernel}"] if kernel != THIS else []),
+    ]

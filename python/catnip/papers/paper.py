@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from catnip.papers.runs import Runs
 from catnip.report.model import Figure, Table
+from catnip.report.values import THIS
 
 Content = TypeVar("Content")
 
@@ -44,6 +45,8 @@ class Paper:
     seeds: Callable[[Any], Sequence[int]] = lambda runs: [runs.first_seed]
     """Function that returns the seeds of the experiment with the most seeds."""
 
+    kernels: Sequence[str] = (THIS,)
+    """Kernels with which the experiments can be measured."""
     quick_without: Sequence[str] = ()
     """Experiments that a quick run of the whole paper leaves out, so that it ends within two minutes."""
 

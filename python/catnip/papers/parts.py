@@ -17,11 +17,14 @@ import catnip
 from catnip._core import InputError
 from catnip.base.locks import contents
 from catnip.base.verbosity import note
+from catnip.report.values import THIS
 
 Result = TypeVar("Result")
 Key = TypeVar("Key")
 
 REQUEST = "request.json"
+USUAL = {"kernel": THIS}
+"""Keys that requests did not always have, with the values that they had."""
 SHOWING = {"cli", "figures", "report"}
 """Folders of the package whose code only shows results."""
 SAFE = {"set", "frozenset", "slice", "complex", "range", "bytearray"}
@@ -98,8 +101,8 @@ def opened(folder: Path | None, request: Mapping[str, Any]) -> Parts:
     except ValueError:
         raise InputError(f"--out: {file}: not written by a reproduction") from None
     for key, value in request.items():
-        if before.get(key) != value:
-            told = f"{folder} has results for {key} = {before.get(key)}, not {value}"
+        if (stored := before.get(key, USUAL.get(key))) != value:
+            told = f"{folder} has results for {key} = {stored}, not {value}"
             raise InputError(f"--out: {told}; choose another folder or remove it")
     if before["program"] != asked["program"]:
         note(f"{folder} has results of another version of the program, which are measured again")

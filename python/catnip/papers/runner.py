@@ -24,7 +24,7 @@ from catnip.papers.parts import opened
 from catnip.papers.statement import Claims, Computed, Printed, Quotation, Row, Sentence, Statement
 from catnip.papers.unavailable import Unavailable
 from catnip.report.model import Figure, Held, Reproduction
-from catnip.report.values import Value, Values
+from catnip.report.values import THIS, Value, Values
 
 if TYPE_CHECKING:
     from catnip.papers.paper import Paper, Part
@@ -69,11 +69,20 @@ class Request:
     """Time after which no further experiment is begun, s; the first one always is."""
     until: Until | None = None
     """Rule by which seeds are added; None for the usual number."""
+    kernel: str = THIS
+    """Kernel that measures, one of the paper's."""
 
     @property
     def is_short(self) -> bool:
         """True for a quick run of a whole paper."""
         return self.quick and self.chosen is None
+
+
+def check_kernel(paper: str, kernel: str) -> None:
+    """Raises InputError if the experiments of a paper cannot be measured with this kernel."""
+    if kernel not in load(paper).kernels:
+        able = ", ".join(name for name in PAPERS if kernel in load(name).kernels)
+        raise InputError(f"--kernel {kernel}: {paper} cannot be measured with it, only {able}")
 
 
 def reproduce(request: Request, progress: Progress, before: Values | None = None) -> Reproduction:
@@ -110,12 +119,13 @@ def reproduce(request: Request, progress: Progress, before: Values | None = None
             *(_drawn_map(paper, runs, stated, one) for one in stated.maps if _has_rows(one, measured)),
         ],
         of={one.id: measured[one.id] for one in chosen if one.id in measured},
+        kernel=request.kernel,
     )
     if before is not None and not whole:
         # Of an experiment that could not be measured as a whole, the former values stay.
         values = before.with_new(values.without(incomplete), [id for id in done if id not in incomplete])
     elif not values.headline:
-        values = replace(values, headline=f"Only {', '.join(done)}.")
+        values = replace(values, headline=f"Only {', '.join(done)}{runs.measured_by}.")
     unavailable = {reason: [one.id for one in which] for reason, which in missing.items()}
     began = present | {one.experiment for which in missing.values() for one in which}
     return replace(
@@ -149,6 +159,7 @@ def _measured(
         "quick": request.quick,
         "seeds": request.seeds,
         "seed": request.first_seed,
+        "kernel": request.kernel,
     }
     parts = opened(request.folder, asked)
     seeds = request.quick, request.seeds, request.first_seed
@@ -158,7 +169,7 @@ def _measured(
     settled: set[str] = set()
     missing: dict[str, list[Statement]] = {}
     for block in BLOCKS if request.until else BLOCKS[:1]:
-        every.append(paper.runs(*seeds, progress, parts=parts, block=block))
+        every.append(paper.runs(*seeds, progress, parts=parts, block=block, kernel=request.kernel))
         evaluator = Evaluator(paper, every[-1], data(request.paper))
         unsettled = (one for one in chosen if one.id not in settled)
         for _, some in groupby(unsettled, key=lambda one: one.experiment):

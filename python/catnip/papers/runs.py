@@ -11,6 +11,7 @@ from catnip._core import Scenario
 from catnip.base import paths
 from catnip.base.progress import Progress, side_by_side
 from catnip.papers.parts import Parts
+from catnip.report.values import THIS
 from catnip.store.tables import Column, Table
 
 Key = TypeVar("Key")
@@ -32,6 +33,8 @@ class Runs:
     """Factor by which the number of seeds is larger than usual."""
     changes: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     """Keys of all scenarios with values that replace theirs, as in a map."""
+    kernel: str = field(default=THIS, kw_only=True)
+    """Kernel that measures, one of the paper's."""
     is_changed: bool = field(default=False, init=False)
     """True once a scenario was run with `changes` that are not empty."""
     sample: int = field(default=1, init=False)
@@ -42,6 +45,11 @@ class Runs:
     """Number of seeds of a quick run."""
     quick_says: ClassVar[str] = ""
     """What a quick run has less of, besides seeds."""
+
+    @property
+    def measured_by(self) -> str:
+        """End of a sentence that names the kernel that measures; empty for that of this machine."""
+        return ""
 
     def usual_seeds(self, name: str) -> int:
         """Returns the number of seeds of a scenario in a run at full length."""
@@ -148,7 +156,13 @@ class Runs:
         """Returns runs with other values of these keys, and `seeds` seeds unless others are asked for."""
         count = self.seed_count or (None if self.quick else seeds)
         return type(self)(
-            self.quick, count, self.first_seed, self.progress, parts=self.parts, changes=changes
+            self.quick,
+            count,
+            self.first_seed,
+            self.progress,
+            parts=self.parts,
+            changes=changes,
+            kernel=self.kernel,
         )
 
     def cost(self) -> list[tuple[str, int, float]]:

@@ -15,6 +15,9 @@ from catnip.base import files
 from catnip.base.ranges import runs_of
 from catnip.report.model import Figure, Table
 
+THIS, VIRTUAL = "this", "virtual"
+"""Kernels that can be asked for: that of this machine, and one in virtual time."""
+
 
 @dataclass(frozen=True)
 class Value:
@@ -58,6 +61,8 @@ class Values:
     figures: Sequence[Figure] = ()
     """Figures of the report. A file of values does not have the drawings, only what is said of them."""
     of: Mapping[str, Value] = field(default_factory=dict)
+    kernel: str = THIS
+    """Kernel that measured the values."""
 
     def with_new(self, new: "Values", experiments: Sequence[str]) -> "Values":
         """Returns these values with those of some experiments replaced by `new`.
@@ -101,6 +106,7 @@ def read(file: Path, paper: str) -> Values:
             tables=[Table(**one) for one in document["tables"]],
             figures=[Figure(**{**one, "seeds": _seeds(one["seeds"])}, svg="") for one in document["figures"]],
             of={id: Value.of_json(one) for id, one in document["values"].items()},
+            kernel=document.get("kernel", THIS),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"--values: {file}: not the values of a reproduction: {error}") from None
@@ -113,6 +119,8 @@ def write(file: Path, values: Values) -> None:
     """Writes values to a file, a line for each claim."""
     document = asdict(replace(values, of={}))
     del document["of"]
+    if values.kernel == THIS:
+        del document["kernel"]
     for one in (document, *document["figures"]):
         one["seeds"] = runs_of(one["seeds"])
         one.pop("svg", None)

@@ -1,12 +1,14 @@
-"""Linux as an oracle: this machine's kernel and the simulated profile linux-6 on the same links.
+"""Linux as an oracle: a kernel and the simulated profile linux-6 on the same links.
 
-A real sender and receiver use an emulated link, a simulated pair uses a simulated one. Both links lose, delay
-and mark the same packets, which a case lists by number.
+The kernel is that of this machine, or one in virtual time. A real sender and receiver use an emulated link,
+a simulated pair uses a simulated one. Both links lose, delay and mark the same packets, which a case lists by
+number.
 """
 
 from catnip.papers.linux_tcp import agreement, figures
 from catnip.papers.linux_tcp.runs import LONG, TransferRuns
 from catnip.papers.paper import Paper, Part
+from catnip.report.values import THIS, VIRTUAL
 
 PAPER = Paper(
     runs=TransferRuns,
@@ -19,5 +21,6 @@ PAPER = Paper(
         Part(agreement.differences, ["LNX-E1"]),
     ],
     seeds=lambda runs: runs.seeds(LONG),
+    kernels=(THIS, VIRTUAL),
     quick_without=("LNX-E3",),
 )

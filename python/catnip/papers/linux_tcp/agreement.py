@@ -1,7 +1,6 @@
 """Agreement of the kernel's TCP with the simulator's: quantities, tables and the main result."""
 
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
@@ -110,7 +109,7 @@ def headline(runs: TransferRuns) -> str:
     windows = " and ".join(f"{ratio.mean:.3f} with {NAMES[control]}" for control, ratio in ratios.items())
     return (
         f"Of {len(pairs)} scripted cases the simulated sender retransmits the same segments as Linux "
-        f"{platform.release()} in {alike['retransmissions']}, in the same order in {alike['their order']}, "
+        f"{runs.kernel_name} in {alike['retransmissions']}, in the same order in {alike['their order']}, "
         f"has as many timeouts in {alike['timeouts']}, and is done as soon in {alike['completion']}. "
         f"Under random loss its mean window is that of the kernel times {windows}."
     )

@@ -35,13 +35,21 @@ class Case:
     """
 
     kind: str
-    delay_ms: int
+    delay_ms: float
     control: str
     lost: Sequence[int] = ()
     acks: Sequence[int] = ()
     delayed: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Numbers of the data packets to delay, by their additional delay in milliseconds."""
     marked: Sequence[int] = ()
+    segments: int = SEGMENTS
+    rate: str = RATE
+    queue: str = QUEUE
+    window: int | None = None
+    """Fixed receive window, segments; without it the receiver tunes its window."""
+    paced: bool = False
+    fin: bool = True
+    """True if the sender closes the connection while it sends; else it waits until all is acknowledged."""
 
     @property
     def name(self) -> str:
@@ -50,7 +58,11 @@ class Case:
         events += [f"ACKs {_list(self.acks)} lost"] if self.acks else []
         events += [f"{_list(which)} late by {by} ms" for by, which in self.delayed.items()]
         events += [f"marked {_list(self.marked)}"] if self.marked else []
-        return f"{self.control}, {2 * self.delay_ms} ms, {', '.join(events)}"
+        if (self.segments, self.rate) != (SEGMENTS, RATE):
+            events.append(f"{self.segments} segments at {self.rate}")
+        events += [f"window of {self.window}"] if self.window else []
+        events += ["paced"] if self.paced else []
+        return f"{self.control}, {2 * self.delay_ms:g} ms, {', '.join(events)}"
 
     def directions(self, before_data: int, before_acks: int) -> dict[str, dict[str, str]]:
         """Returns the link's scenario keys for the directions of the data and of the ACKs.

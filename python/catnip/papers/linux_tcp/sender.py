@@ -3,10 +3,12 @@
 The program prints one JSON object: `segments`, [seconds, first byte] of each sent segment with data or a FIN,
 counted from the first; `acks`, [seconds, next byte] of each received ACK; `counters` of this namespace's TCP;
 `cwnd`, [seconds, segments] at intervals; and `done_s`, the time of the ACK of the last byte, or of the last
-ACK.
+ACK. The last byte is the FIN unless it is sent late.
 """
 
+import fcntl
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -16,12 +18,16 @@ import time
 from pathlib import Path
 
 TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
+SO_MAX_PACING_RATE, UNLIMITED_BYTES_PER_S, SIOCOUTQ = 47, 2**31, 0x5411
 CWND_AT, FIN, SYN = 80, 1, 2
 TIMEOUT_S = 90.0
 
 
-def main(address: str, port: str, size: str, control: str, marks: str, polled_s: str) -> None:
-    """Sends `size` bytes, or for a number of seconds if `size` ends in s, and prints the JSON object."""
+def main(port: str, size: str, control: str, marks: str, polled_s: str, *switches: str) -> None:
+    """Sends `size` bytes, or for a number of seconds if `size` ends in s, and prints the JSON object.
+
+    The switch `paced` turns on the kernel's pacing; `late-fin` sends the FIN when all is acknowledged.
+    """
     # The first line names the columns; the second has the only route, which uses the link.
     device = Path("/proc/net/route").read_text().splitlines()[1].split()[0]
     # The kernel must send each segment as a separate packet, like the simulator.
@@ -30,8 +36,12 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
     capture = Capture(device, int(port))
     with socket.socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, control.encode())
+        if "paced" in switches:
+            # Any limit turns on the pacing of TCP itself; this one limits nothing.
+            unlimited = struct.pack("Q", UNLIMITED_BYTES_PER_S)
+            connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, unlimited)
         connection.settimeout(TIMEOUT_S)
-        connection.connect((address, int(port)))
+        connection.connect((os.environ["CATNIP_OUTSIDE"], int(port)))
         cwnd = Polled(connection, float(polled_s))
         if size.endswith("s"):
             until = time.monotonic() + float(size[:-1])
@@ -39,12 +49,16 @@ def main(address: str, port: str, size: str, control: str, marks: str, polled_s:
                 connection.sendall(bytes(65536))
         else:
             connection.sendall(bytes(int(size)))
+            while "late-fin" in switches and _unacknowledged(connection):
+                time.sleep(0.01)
             connection.shutdown(socket.SHUT_WR)
             # The receiver closes once it has received everything.
             connection.recv(1)
         cwnd.stop()
     segments, acks = capture.stop()
     start, last = segments[0][0], max(first for _, first in segments)
+    if "late-fin" in switches:
+        last = int(size) - 1
     print(
         json.dumps(
             {
@@ -127,6 +141,10 @@ class Polled:
         while not self._ended.wait(self._every_s):
             info = self._connection.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256)
             self.samples.append((time.monotonic() - begun, *struct.unpack_from("I", info, CWND_AT)))
+
+
+def _unacknowledged(connection: socket.socket) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(connection, SIOCOUTQ, bytes(4)))[0])
 
 
 def counters() -> dict[str, int]:
