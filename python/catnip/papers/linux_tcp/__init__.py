@@ -19,8 +19,10 @@ PAPER = Paper(
         Part(agreement.likenesses, ["LNX-E1"]),
         Part(agreement.long_flows, ["LNX-E3"]),
         Part(agreement.differences, ["LNX-E1"]),
+        Part(agreement.drawn_likenesses, ["LNX-E4"]),
+        Part(agreement.drawn_differences, ["LNX-E4"]),
     ],
     seeds=lambda runs: runs.seeds(LONG),
     kernels=(THIS, VIRTUAL),
-    quick_without=("LNX-E3",),
+    quick_without=("LNX-E3", "LNX-E4"),
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from catnip.analysis import stats
 from catnip.analysis.interval import Interval
 from catnip.papers.linux_tcp.cases import CONTROLS, DELAYS_MS, KINDS, RATE
+from catnip.papers.linux_tcp.drawn import GROUPS
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Setting
 from catnip.papers.linux_tcp.runs import Pair, TransferRuns
 from catnip.papers.quantity import Quantities
@@ -95,9 +96,18 @@ def flow_ratio(runs: TransferRuns, delay_ms: float, link: str, measure: str) -> 
 
 
 @measured
+def drawn_alike(runs: TransferRuns, likeness: str) -> float:
+    """LNX-E4: number of drawn cases in which kernel and simulator agree in `likeness`.
+
+    `likeness` is a key of `LIKENESSES`.
+    """
+    return float(sum(map(LIKENESSES[likeness], runs.drawn_pairs)))
+
+
+@measured
 def red_certificates(runs: TransferRuns) -> str:
     """LNX-S1: number of links whose certificate is red in all three tries."""
-    _ = runs.pairs, runs.windows, None if runs.quick else runs.flows
+    _ = runs.pairs, runs.windows, None if runs.quick else (runs.flows, runs.drawn_pairs)
     return str(runs.red)
 
 
@@ -127,13 +137,24 @@ def likenesses(runs: TransferRuns) -> Table:
         for delay_ms in DELAYS_MS
         for control in CONTROLS
     }
-    columns = ["", "cases", *LIKENESSES]
+    note = "In how many cases the kernel and the simulator do the same."
+    return _alike("What is the same", {**by_kind, **by_path, "all": runs.pairs}, note)
+
+
+def drawn_likenesses(runs: TransferRuns) -> Table:
+    """Returns the table of the numbers of drawn cases in which kernel and simulator do the same, by group."""
+    pairs = runs.drawn_pairs
+    by_group = {group: [pair for pair in pairs if pair.case.kind == group] for group in GROUPS}
+    note = "Cases drawn at random, none of which is in the grid of the others."
+    return _alike("Drawn cases", {**by_group, "all": pairs}, note)
+
+
+def _alike(title: str, groups: Mapping[str, Sequence[Pair]], note: str) -> Table:
     rows = [
         [name, str(len(pairs)), *(str(sum(map(likeness, pairs))) for likeness in LIKENESSES.values())]
-        for name, pairs in {**by_kind, **by_path, "all": runs.pairs}.items()
+        for name, pairs in groups.items()
     ]
-    note = "In how many cases the kernel and the simulator do the same."
-    return Table("What is the same", columns, rows, note)
+    return Table(title, ["", "cases", *LIKENESSES], rows, note)
 
 
 def long_flows(runs: TransferRuns) -> Table:
@@ -153,8 +174,17 @@ def long_flows(runs: TransferRuns) -> Table:
 
 def differences(runs: TransferRuns) -> Table:
     """Returns the table of the cases in which kernel and simulator differ, with what each does."""
+    return _differences("What differs", runs.pairs)
+
+
+def drawn_differences(runs: TransferRuns) -> Table:
+    """Returns the table of the drawn cases in which kernel and simulator differ, with what each does."""
+    return _differences("What differs in drawn cases", runs.drawn_pairs)
+
+
+def _differences(title: str, pairs: Sequence[Pair]) -> Table:
     rows = []
-    for pair in runs.pairs:
+    for pair in pairs:
         missed = [name for name, likeness in LIKENESSES.items() if not likeness(pair)]
         if missed:
             both = [
@@ -164,7 +194,7 @@ def differences(runs: TransferRuns) -> Table:
             rows.append([pair.case.name, ", ".join(missed), *both])
     columns = ["", "differs in", "kernel", "simulator"]
     note = "Segments sent again, in order; timeouts, probes; milliseconds until the last ACK."
-    return Table("What differs", columns, rows, note)
+    return Table(title, columns, rows, note)
 
 
 def _joined(segments: Sequence[int]) -> str:

@@ -18,6 +18,7 @@ from catnip.base.progress import side_by_side
 from catnip.papers.emulation import is_red
 from catnip.papers.linux_tcp import behind_link, virtual
 from catnip.papers.linux_tcp.cases import CONTROLS, QUEUE, RATE, SEGMENT_BYTES, Case, scripted
+from catnip.papers.linux_tcp.drawn import drawn
 from catnip.papers.linux_tcp.flows import FLOW_S, SETTINGS, Flow, Setting, from_events, from_kernel
 from catnip.papers.linux_tcp.virtual import Guest
 from catnip.papers.rows import where
@@ -131,6 +132,11 @@ class TransferRuns(Runs):
     def pairs(self) -> list[Pair]:
         """Pairs of transfers of all scripted cases."""
         return self._pairs("cases", self.cases)
+
+    @cached_property
+    def drawn_pairs(self) -> list[Pair]:
+        """Pairs of transfers of the cases that the first seed draws."""
+        return self._pairs("drawn cases", drawn(self.seeds(LONG)[0]))
 
     def _pairs(self, label: str, cases: Sequence[Case]) -> list[Pair]:
         jobs = {(at, case.name): _by_kernel(case) for at, case in enumerate(cases)}
