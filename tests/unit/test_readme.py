@@ -146,7 +146,8 @@ def of_trust() -> list[str]:
         r"Of (\d+) scripted cases .*? in (\d+), .* times ([\d.]+) with CUBIC and ([\d.]+) with Reno",
         page("validation/linux-tcp.md"),
     )
-    assert queues and kernel
+    drawn = re.search(r"\| all \| (104) \| (\d+) \|", page("validation/linux-tcp.md"))
+    assert queues and kernel and drawn
     bands = {claim[BAND] for id in "123456" for claim in claims("hysteresis", f"HYS-S{id}", "independently")}
     [checked] = {band.removeprefix("≤ ") for band in bands}
     [points] = claims("hysteresis", "HYS-S13", "65 points", "another simulator")
@@ -176,6 +177,7 @@ def of_trust() -> list[str]:
         "12 of 15 shares",
         f"with equal senders {queues[1]} of {queues[2]} comparisons",
         f"the same retransmissions in {kernel[2]} of {kernel[1]} scripted cases",
+        f"in {drawn[2]} of {drawn[1]} drawn ones",
         f"{kernel[3]} times the kernel's with CUBIC, {kernel[4]} with Reno",
         f"{len(rows('model_check_values.csv'))} values, each within {checked}",
         f"means of 65 points, {f'{int(points[RUNS]):,}'.replace(',', ' ')} transfers each",
