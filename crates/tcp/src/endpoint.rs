@@ -244,7 +244,9 @@ impl Endpoint {
             if EXTENSIONS && let Some(sender) = &self.sender {
                 self.receiver.set_estimates(|| (sender.rto(config), sender.srtt()));
             }
-            self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
+            let psh = EXTENSIONS && segment.flags.psh;
+            let delayed = config.delayed_ack.as_ref();
+            self.receiver.on_segment(now, (segment.seq, end), psh, delayed, self.phase);
         }
     }
 
@@ -297,14 +299,14 @@ impl Endpoint {
         }
         let extensions =
             if EXTENSIONS { self.extensions(now, sent.as_ref(), config) } else { Extensions::NONE };
-        let (seq, len, fin, retransmission) = match &sent {
-            Some(sent) => (sent.seq, sent.len, sent.fin, sent.retransmission),
-            None => (self.sender.as_ref().map_or(0, Sender::snd_max), 0, false, false),
+        let (seq, len, fin, psh, retransmission) = match &sent {
+            Some(sent) => (sent.seq, sent.len, sent.fin, sent.psh, sent.retransmission),
+            None => (self.sender.as_ref().map_or(0, Sender::snd_max), 0, false, false, false),
         };
         let segment = Segment {
             seq,
             len,
-            flags: Flags { syn: false, ack: true, fin },
+            flags: Flags { syn: false, ack: true, fin, psh },
             ecn: extensions.ecn,
             timestamps: extensions.timestamps,
             ..self.acknowledgement(config)
@@ -428,7 +430,7 @@ impl Endpoint {
             ack: self.receiver.rcv_nxt(),
             len: 0,
             window: self.receiver.window(config.receive_window).min(u64::from(u32::MAX)) as u32,
-            flags: Flags { syn: false, ack: true, fin: false },
+            flags: Flags { ack: true, ..Flags::default() },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
             ecn: EcnBits::default(),
             timestamps: Timestamps::default(),
@@ -502,7 +504,7 @@ impl Endpoint {
         }
         *attempts += 1;
         *last_sent = now;
-        let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
+        let flags = Flags { syn: true, ack: *role == Role::Passive, ..Flags::default() };
         let ecn = self.ecn_state.syn_bits(config.ecn, flags.ack);
         let timestamps =
             if config.timestamps { self.timestamp_state.for_segment(now, 0) } else { Timestamps::default() };

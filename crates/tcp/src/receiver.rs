@@ -78,10 +78,23 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the last beat of this host's ACK timer
-    /// before the start of the run to the start of the run; it is used only if that timer is periodic.
+    /// Handles a segment with the sequence numbers from `seq` to `end` and without PSH. `phase` is the time from the last beat of this host's
+    /// ACK timer before the start of the run to the start of the run; it is used only if that timer is periodic.
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
+        self.on_segment(now, (seq, end), false, delayed, phase);
+    }
+
+    /// Handles a segment as [`on_data`](Self::on_data) does. It carries PSH if `psh` is true, on which only Linux's ACKs depend.
+    #[inline]
+    pub(crate) fn on_segment(
+        &mut self,
+        now: Time,
+        (seq, end): (u64, u64),
+        psh: bool,
+        delayed: Option<&DelayedAck>,
+        phase: Span,
+    ) {
         let in_order = seq <= self.rcv_nxt && end > self.rcv_nxt;
         if self.reports_dsack {
             self.record_dsack(seq, end);
@@ -106,7 +119,7 @@ impl Receiver {
         let window_grows =
             order != Order::Duplicate && self.tuned_window.is_some() && self.update_window(now, seq, end);
         if self.linux_acks.is_some() {
-            return self.schedule_linux_ack(now, end - seq, order, window_grows, delayed);
+            return self.schedule_linux_ack(now, (end - seq, psh), order, window_grows, delayed);
         }
         let nothing_missing = self.out_of_order.is_empty() && !filled_gap;
         let prev_data_at = self.last_data_at.replace(now);
@@ -233,12 +246,12 @@ impl Receiver {
         }
     }
 
-    /// Schedules the ACK of a segment of `len` bytes by the rules of Linux.
+    /// Schedules the ACK of a segment of `len` bytes, with or without PSH, by the rules of Linux.
     #[inline(never)]
     fn schedule_linux_ack(
         &mut self,
         now: Time,
-        len: u64,
+        (len, psh): (u64, bool),
         order: Order,
         window_grows: bool,
         delayed: Option<&DelayedAck>,
@@ -257,6 +270,7 @@ impl Receiver {
             rcv_rtt: tuned.map_or(Span::ZERO, |tuned| tuned.round_trip()),
         };
         let sack_delay = delayed.map_or(Span::ZERO, |delayed| delayed.sack_delay);
+            psh,
         self.ack_now |= linux_acks.on_data(&arrival, sack_delay);
         self.ack_due = linux_acks.deadline();
     }

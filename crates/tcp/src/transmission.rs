@@ -25,6 +25,8 @@ pub(crate) struct Transmission {
     pub(crate) seq: u64,
     pub(crate) len: u32,
     pub(crate) fin: bool,
+    /// True if the segment carries PSH.
+    pub(crate) psh: bool,
     pub(crate) retransmission: bool,
     /// True if the segment carries CWR (congestion window reduced).
     pub(crate) cwr: bool,
