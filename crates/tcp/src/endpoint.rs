@@ -187,7 +187,8 @@ impl Endpoint {
         if !segment.flags.syn && self.is_open() {
             if segment.seq_len() > 0 {
                 let elapsed = Timestamps::rtt(now, segment.timestamps.tsecr);
-                self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed.unwrap_or(Span::ZERO));
+                let elapsed = elapsed.unwrap_or(Span::ZERO);
+                self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed, segment.seq_len());
             }
             self.on_open_segment::<true>(now, segment, config);
         }
@@ -481,7 +482,8 @@ impl Endpoint {
         }
         let (handshake, phase) = (self.handshake, self.phase);
         self.receiver.set_estimates(|| handshake.estimates(config, phase));
-        self.receiver.on_open(now, config);
+        let is_server = matches!(self.state, State::Opening { role: Role::Passive, .. });
+        self.receiver.on_open(now, config, is_server);
         self.state = State::Open;
         self.is_fast_path = Self::has_no_extensions(config);
     }

@@ -148,12 +148,23 @@ impl LinuxAcks {
         self.compress(arrival, sack_delay)
     }
 
+    /// Returns true if `len` bytes of new data are larger than any segment before. Then more of them fit into the buffer, and a fixed window
+    /// grows once before the application fixes it again (tcp_measure_rcv_mss, tcp_set_window_clamp).
+    pub(crate) fn is_largest(&self, len: u64) -> bool {
+        len > self.rcv_mss
+    }
+
     /// Requests ACKs at once for the next `count` segments, and ends the conversation (tcp_enter_quickack_mode). `window` is the receive
     /// window.
     pub(crate) fn enter_quick_acks(&mut self, count: u32, window: u64) {
         self.raise_quick(count.min(self.max_quick), window);
         self.is_conversation = false;
         self.ato = Some(MIN_DELAY);
+    }
+
+    /// Ends the quick ACKs.
+    pub(crate) fn end_quick_acks(&mut self) {
+        self.quick = 0;
     }
 
     /// Returns the time at which an ACK is due; `None` if no ACK waits.
@@ -201,6 +212,7 @@ impl LinuxAcks {
     fn on_new_data(&mut self, arrival: &Arrival) {
         if arrival.len >= self.rcv_mss {
             self.rcv_mss = arrival.len.min(self.segment);
+            self.pushed = self.pushed.max(u32::from(arrival.psh));
         } else {
             self.pushed = (self.pushed + 1).min(2);
         }
@@ -212,7 +224,6 @@ impl LinuxAcks {
             }
             Some(ato) if gap <= MIN_DELAY / 2 => ato / 2 + MIN_DELAY / 2,
             Some(ato) if gap < ato => (ato / 2 + gap).min(self.estimates.0),
-            self.pushed = self.pushed.max(u32::from(arrival.psh));
             Some(ato) => {
                 if gap > self.estimates.0 {
                     self.raise_quick(self.max_quick, arrival.window);
@@ -229,7 +240,8 @@ impl LinuxAcks {
         self.quick = self.quick.max(if held == 0 { count.min(2) } else { held });
     }
 
-    fn is_quick(&self) -> bool {
+    /// Returns true if ACKs are sent at once (tcp_in_quickack_mode).
+    pub(crate) fn is_quick(&self) -> bool {
         self.quick > 0 && !self.is_conversation
     }
 
@@ -313,6 +325,7 @@ mod tests {
             let arrival = Arrival {
                 now: ms(at_ms),
                 len,
+                psh,
                 order,
                 rcv_nxt: self.rcv_nxt,
                 has_gap: order == Order::AboveGap,
@@ -325,7 +338,6 @@ mod tests {
                 return 0;
             }
             let due = self.acks.deadline().expect("an ACK that is not sent waits");
-                psh,
             (due - ms(at_ms)).in_units_of(MS(1))
         }
 
@@ -350,18 +362,6 @@ mod tests {
     }
 
     #[test]
-    fn quick_acks_are_as_many_as_half_of_the_window_holds_and_two_at_least() {
-        // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), "if (quickacks == 0) quickacks = 2".
-        for (window, expected) in [(1 << 16, 16), (10_000, 5), (1000, 2)] {
-            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, 1 << 16, MS(300), None) };
-            acks.raise_quick(16, window);
-            assert_eq!(acks.quick, expected);
-        }
-    }
-
-    #[test]
-    fn acks_are_quick_again_after_a_silence_longer_than_the_host_s_own_rto() {
-    #[test]
     fn a_full_segment_with_psh_is_acknowledged_once_it_is_read_but_not_in_a_conversation() {
         // tcp_measure_rcv_mss: "if (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_PSH) icsk->icsk_ack.pending |= ICSK_ACK_PUSHED".
         let mut host = Host::new(0);
@@ -374,6 +374,18 @@ mod tests {
         assert_eq!(push(2, true), 40);
     }
 
+    #[test]
+    fn quick_acks_are_as_many_as_half_of_the_window_holds_and_two_at_least() {
+        // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), "if (quickacks == 0) quickacks = 2".
+        for (window, expected) in [(1 << 16, 16), (10_000, 5), (1000, 2)] {
+            let mut acks = LinuxAcks { rcv_mss: 1000, ..LinuxAcks::new(16, 1000, 1 << 16, MS(300), None) };
+            acks.raise_quick(16, window);
+            assert_eq!(acks.quick, expected);
+        }
+    }
+
+    #[test]
+    fn acks_are_quick_again_after_a_silence_longer_than_the_host_s_own_rto() {
         let mut host = Host::new(1);
         assert_eq!([host.receive(0, 1000), host.receive(1, 1000), host.receive(2, 1000)], [0, 40, 0]);
         // tcp_event_data_recv: "else if (m > icsk->icsk_rto) tcp_incr_quickack(sk)".
