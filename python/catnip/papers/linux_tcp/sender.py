@@ -20,7 +20,7 @@ from pathlib import Path
 TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
 SO_MAX_PACING_RATE, UNLIMITED_BYTES_PER_S, SIOCOUTQ = 47, 2**31, 0x5411
 SO_SNDBUFFORCE, BUFFER_SHARE = 32, 4
-"""Number of the option, and how many times the bytes a buffer is larger that holds them with their headers."""
+"""Number of the option, and how much larger a buffer is than the bytes that it holds with their headers."""
 CWND_AT, FIN, SYN = 80, 1, 2
 TIMEOUT_S = 90.0
 
