@@ -9,6 +9,7 @@ from tempfile import NamedTemporaryFile
 
 from pyroute2 import AsyncIPRoute
 from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl.ifaddrmsg import IFA_F_NODAD
 
 from catnip._core import InputError
 
@@ -38,7 +39,8 @@ async def have(addresses: Iterable[str]) -> None:
         for address in addresses:
             length = ipaddress.ip_address(address).max_prefixlen
             try:
-                await kernel.addr("add", index=loopback, address=address, prefixlen=length)
+                # Without a search for duplicates, which can last until after the first bind.
+                await kernel.addr("add", index=loopback, address=address, prefixlen=length, flags=IFA_F_NODAD)
             except NetlinkError as error:
                 raise InputError(f"{address}: cannot be added to this machine: {error}") from error
 
