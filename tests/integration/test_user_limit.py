@@ -19,7 +19,7 @@ def test_pages_of_today_keep_all_marks_under_the_agents_limit(marker: str) -> No
 
     unlimited = page_times(marker, "none")
     assert len(unlimited) > 50
-    assert limited("256KB", "50%") == unlimited
+    assert limited("128KB", "50%") == unlimited
     assert limited("4KB", "5%") != unlimited, "less would cost them some"
 
 

@@ -51,7 +51,7 @@ pub(crate) struct Start {
     mark_acks: bool,
     /// Limits of HIGH and MED for each user, above which packets are demoted, such as high=250kbit/6000B,med=500kbit/6000B;
     /// with share=50%, half of a user's bytes may be HIGH beyond the rate, and half MED; none for no limits
-    /// [default: high=RATE/256KB,share=50%, with tcp-state the same for MED; RATE is a hundredth of the slowest device's
+    /// [default: high=RATE/128KB,share=50%, with tcp-state the same for MED; RATE is a hundredth of the slowest device's
     /// rate, or 1Mbit; none with app]
     #[arg(long, value_name = "TEXT")]
     user_limit: Option<String>,
@@ -124,7 +124,7 @@ const STRANGERS: Profile = Profile { rate: SMALL, depth: NonZeroU64::new(15_000)
 
 /// Limit on the packets of a user where no device tells its rate. No packet of the pages of `TDY-MIX` exceeds it, whatever the rate, with
 /// any marker, nor with the share below (`tests/integration/test_user_limit.py`).
-const USER: Profile = Profile { rate: SMALL, depth: NonZeroU64::new(256 << 10).unwrap() };
+const USER: Profile = Profile { rate: SMALL, depth: NonZeroU64::new(128 << 10).unwrap() };
 
 /// Share of a user's bytes that may be HIGH beyond that. The ten pages of the CATNIP paper have 37 to 45 %.
 const USER_SHARE_PCT: u32 = 50;
@@ -418,8 +418,8 @@ mod tests {
     #[test]
     fn half_of_the_bytes_of_a_user_may_be_high_unless_the_operator_decides_otherwise() {
         for (options, expected) in [
-            ("--mark last-only", "high=1Mbit/256KB,share=50%"),
-            ("--mark tcp-state-random", "high=1Mbit/256KB,med=1Mbit/256KB,share=50%"),
+            ("--mark last-only", "high=1Mbit/128KB,share=50%"),
+            ("--mark tcp-state-random", "high=1Mbit/128KB,med=1Mbit/128KB,share=50%"),
             ("--mark app:high", "none"),
             ("--mark none", "none"),
             ("--user-limit none", "none"),

@@ -158,12 +158,7 @@ impl Host {
             ack,
             len: packet.len,
             window: u32::from(packet.window.unwrap_or(u16::MAX)) << scale,
-            flags: Flags {
-                syn,
-                ack: packet.has(TcpFlags::ACK),
-                fin: packet.has(TcpFlags::FIN),
-                psh: packet.has(TcpFlags::PSH),
-            },
+            flags: Flags { syn, ack: packet.has(TcpFlags::ACK), fin: packet.has(TcpFlags::FIN) },
             sack: SackBlocks::new(ack, options.sack.iter().map(|&(start, end)| (offset(start), offset(end)))),
             ecn: EcnBits::new(packet.has(TcpFlags::ECE), packet.has(TcpFlags::CWR))
                 .with_ce(packet.ecn == Some(Ecn::CE)),
@@ -177,12 +172,11 @@ impl Host {
 
     fn packet(&self, out: &Outgoing) -> Packet {
         let Outgoing { segment, ecn, .. } = out;
-        let Flags { syn, ack, fin, psh } = segment.flags;
+        let Flags { syn, ack, fin } = segment.flags;
         let bits = [
             (syn, TcpFlags::SYN),
             (ack, TcpFlags::ACK),
             (fin, TcpFlags::FIN),
-            (psh, TcpFlags::PSH),
             (segment.ecn.ece(), TcpFlags::ECE),
             (segment.ecn.cwr(), TcpFlags::CWR),
         ];

@@ -187,8 +187,7 @@ impl Endpoint {
         if !segment.flags.syn && self.is_open() {
             if segment.seq_len() > 0 {
                 let elapsed = Timestamps::rtt(now, segment.timestamps.tsecr);
-                let elapsed = elapsed.unwrap_or(Span::ZERO);
-                self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed, segment.seq_len());
+                self.receiver.on_tsecr(segment.timestamps.tsecr, elapsed.unwrap_or(Span::ZERO));
             }
             self.on_open_segment::<true>(now, segment, config);
         }
@@ -245,9 +244,7 @@ impl Endpoint {
             if EXTENSIONS && let Some(sender) = &self.sender {
                 self.receiver.set_estimates(|| (sender.rto(config), sender.srtt()));
             }
-            let psh = EXTENSIONS && segment.flags.psh;
-            let delayed = config.delayed_ack.as_ref();
-            self.receiver.on_segment(now, (segment.seq, end), psh, delayed, self.phase);
+            self.receiver.on_data(now, segment.seq, end, config.delayed_ack.as_ref(), self.phase);
         }
     }
 
@@ -300,14 +297,14 @@ impl Endpoint {
         }
         let extensions =
             if EXTENSIONS { self.extensions(now, sent.as_ref(), config) } else { Extensions::NONE };
-        let (seq, len, fin, psh, retransmission) = match &sent {
-            Some(sent) => (sent.seq, sent.len, sent.fin, sent.psh, sent.retransmission),
-            None => (self.sender.as_ref().map_or(0, Sender::snd_max), 0, false, false, false),
+        let (seq, len, fin, retransmission) = match &sent {
+            Some(sent) => (sent.seq, sent.len, sent.fin, sent.retransmission),
+            None => (self.sender.as_ref().map_or(0, Sender::snd_max), 0, false, false),
         };
         let segment = Segment {
             seq,
             len,
-            flags: Flags { syn: false, ack: true, fin, psh },
+            flags: Flags { syn: false, ack: true, fin },
             ecn: extensions.ecn,
             timestamps: extensions.timestamps,
             ..self.acknowledgement(config)
@@ -431,7 +428,7 @@ impl Endpoint {
             ack: self.receiver.rcv_nxt(),
             len: 0,
             window: self.receiver.window(config.receive_window).min(u64::from(u32::MAX)) as u32,
-            flags: Flags { ack: true, ..Flags::default() },
+            flags: Flags { syn: false, ack: true, fin: false },
             sack: if config.recovery.uses_sack() { self.receiver.sack() } else { Default::default() },
             ecn: EcnBits::default(),
             timestamps: Timestamps::default(),
@@ -482,8 +479,7 @@ impl Endpoint {
         }
         let (handshake, phase) = (self.handshake, self.phase);
         self.receiver.set_estimates(|| handshake.estimates(config, phase));
-        let is_server = matches!(self.state, State::Opening { role: Role::Passive, .. });
-        self.receiver.on_open(now, config, is_server);
+        self.receiver.on_open(now, config);
         self.state = State::Open;
         self.is_fast_path = Self::has_no_extensions(config);
     }
@@ -506,7 +502,7 @@ impl Endpoint {
         }
         *attempts += 1;
         *last_sent = now;
-        let flags = Flags { syn: true, ack: *role == Role::Passive, ..Flags::default() };
+        let flags = Flags { syn: true, ack: *role == Role::Passive, fin: false };
         let ecn = self.ecn_state.syn_bits(config.ecn, flags.ack);
         let timestamps =
             if config.timestamps { self.timestamp_state.for_segment(now, 0) } else { Timestamps::default() };

@@ -24,9 +24,8 @@ pub(crate) struct LinuxAcks {
     is_conversation: bool,
     /// True if data has arrived since the last ACK (ICSK_ACK_SCHED).
     is_scheduled: bool,
-    /// Number of segments since the last ACK that end a write, short ones and full ones with PSH: up to two if the second one is short
-    /// (ICSK_ACK_PUSHED and ICSK_ACK_PUSHED2).
-    pushed: u32,
+    /// Number of short segments since the last ACK, up to two (ICSK_ACK_PUSHED and ICSK_ACK_PUSHED2).
+    short_segments: u32,
     /// Arrival time of the last data in order (lrcvtime).
     last_data_at: Time,
     /// RCV.NXT when the last ACK was sent (rcv_wup).
@@ -49,8 +48,6 @@ pub(crate) struct Arrival {
     pub(crate) now: Time,
     /// Number of bytes.
     pub(crate) len: u64,
-    /// True if the segment carries PSH.
-    pub(crate) psh: bool,
     /// Place of the segment in the data received before.
     pub(crate) order: Order,
     /// RCV.NXT after the arrival.
@@ -112,7 +109,7 @@ impl LinuxAcks {
             quick: 0,
             is_conversation: false,
             is_scheduled: false,
-            pushed: 0,
+            short_segments: 0,
             last_data_at: Time::ZERO,
             rcv_wup: 0,
             rcv_mss: INITIAL_RCV_MSS.min(segment),
@@ -140,18 +137,12 @@ impl LinuxAcks {
             return true;
         }
         if !arrival.has_gap {
-            return self.is_hastened_by_push() || self.delay(arrival);
+            return self.is_hastened_by_short_segments() || self.delay(arrival);
         }
         if sack_delay == Span::ZERO || self.compressed >= MAX_COMPRESSED_ACKS {
             return true;
         }
         self.compress(arrival, sack_delay)
-    }
-
-    /// Returns true if `len` bytes of new data are larger than any segment before. Then more of them fit into the buffer, and a fixed window
-    /// grows once before the application fixes it again (tcp_measure_rcv_mss, tcp_set_window_clamp).
-    pub(crate) fn is_largest(&self, len: u64) -> bool {
-        len > self.rcv_mss
     }
 
     /// Requests ACKs at once for the next `count` segments, and ends the conversation (tcp_enter_quickack_mode). `window` is the receive
@@ -160,11 +151,6 @@ impl LinuxAcks {
         self.raise_quick(count.min(self.max_quick), window);
         self.is_conversation = false;
         self.ato = Some(MIN_DELAY);
-    }
-
-    /// Ends the quick ACKs.
-    pub(crate) fn end_quick_acks(&mut self) {
-        self.quick = 0;
     }
 
     /// Returns the time at which an ACK is due; `None` if no ACK waits.
@@ -198,7 +184,7 @@ impl LinuxAcks {
             }
         }
         self.rcv_wup = rcv_nxt;
-        (self.is_scheduled, self.pushed) = (false, 0);
+        (self.is_scheduled, self.short_segments) = (false, 0);
         (self.due, self.compressed, self.compressed_due) = (None, 0, None);
     }
 
@@ -212,9 +198,8 @@ impl LinuxAcks {
     fn on_new_data(&mut self, arrival: &Arrival) {
         if arrival.len >= self.rcv_mss {
             self.rcv_mss = arrival.len.min(self.segment);
-            self.pushed = self.pushed.max(u32::from(arrival.psh));
         } else {
-            self.pushed = (self.pushed + 1).min(2);
+            self.short_segments = (self.short_segments + 1).min(2);
         }
         let gap = arrival.now.since(self.last_data_at);
         self.ato = Some(match self.ato {
@@ -240,8 +225,7 @@ impl LinuxAcks {
         self.quick = self.quick.max(if held == 0 { count.min(2) } else { held });
     }
 
-    /// Returns true if ACKs are sent at once (tcp_in_quickack_mode).
-    pub(crate) fn is_quick(&self) -> bool {
+    fn is_quick(&self) -> bool {
         self.quick > 0 && !self.is_conversation
     }
 
@@ -249,16 +233,16 @@ impl LinuxAcks {
         rcv_nxt - self.rcv_wup > self.rcv_mss
     }
 
-    /// Returns true if the application has read all of a write (tcp_cleanup_rbuf).
-    fn is_hastened_by_push(&self) -> bool {
-        self.pushed >= 2 || self.pushed == 1 && !self.is_conversation
+    /// Returns true if the application has read all that a short segment ended (tcp_cleanup_rbuf).
+    fn is_hastened_by_short_segments(&self) -> bool {
+        self.short_segments >= 2 || self.short_segments == 1 && !self.is_conversation
     }
 
     /// Starts the ACK timer (tcp_send_delayed_ack). Returns true if the timer that runs is about to expire, so that the ACK is sent at once.
     fn delay(&mut self, arrival: &Arrival) -> bool {
         let mut ato = self.ato.unwrap_or(MIN_DELAY);
         if ato > MIN_DELAY {
-            let is_interactive = self.is_conversation || self.pushed > 0;
+            let is_interactive = self.is_conversation || self.short_segments > 0;
             let longest = if is_interactive { Span::from_millis(200) } else { Span::from_millis(500) };
             ato = ato.min(self.estimates.1.map_or(longest, |srtt| srtt.max(MIN_DELAY).min(longest)));
         }
@@ -318,14 +302,13 @@ mod tests {
         /// Receives `len` bytes in order. Returns the delay of their ACK in milliseconds.
         fn receive(&mut self, at_ms: u64, len: u64) -> u64 {
             self.rcv_nxt += len;
-            self.arrive(at_ms, (len, false), Order::Next)
+            self.arrive(at_ms, len, Order::Next)
         }
 
-        fn arrive(&mut self, at_ms: u64, (len, psh): (u64, bool), order: Order) -> u64 {
+        fn arrive(&mut self, at_ms: u64, len: u64, order: Order) -> u64 {
             let arrival = Arrival {
                 now: ms(at_ms),
                 len,
-                psh,
                 order,
                 rcv_nxt: self.rcv_nxt,
                 has_gap: order == Order::AboveGap,
@@ -359,19 +342,6 @@ mod tests {
         let mut host = Host::new(3);
         let delays: Vec<u64> = (0..6).map(|n| host.receive(10 + n, 1000)).collect();
         assert_eq!(delays, [0, 0, 0, 40, 0, 40]);
-    }
-
-    #[test]
-    fn a_full_segment_with_psh_is_acknowledged_once_it_is_read_but_not_in_a_conversation() {
-        // tcp_measure_rcv_mss: "if (TCP_SKB_CB(skb)->tcp_flags & TCPHDR_PSH) icsk->icsk_ack.pending |= ICSK_ACK_PUSHED".
-        let mut host = Host::new(0);
-        let mut push = |at_ms, is_conversation| {
-            host.acks.is_conversation = is_conversation;
-            host.rcv_nxt += 1000;
-            host.arrive(at_ms, (1000, true), Order::Next)
-        };
-        assert_eq!([push(0, false), push(1, false)], [0, 0]);
-        assert_eq!(push(2, true), 40);
     }
 
     #[test]
@@ -449,7 +419,7 @@ mod tests {
         let mut host = Host::new(16);
         host.receive(0, 1000);
         host.answer(10);
-        assert_eq!(host.arrive(50, (1000, false), Order::Duplicate), 0);
+        assert_eq!(host.arrive(50, 1000, Order::Duplicate), 0);
         assert_eq!([host.receive(60, 1000), host.receive(61, 1000)], [0, 0]);
     }
 
@@ -457,12 +427,12 @@ mod tests {
     fn reports_after_the_third_wait_for_a_twentieth_of_the_round_trip_and_the_slack_of_the_timer() {
         let mut host = Host::new(1);
         host.receive(0, 1000);
-        let mut report = |at_ms| host.arrive(at_ms, (1000, false), Order::AboveGap);
+        let mut report = |at_ms| host.arrive(at_ms, 1000, Order::AboveGap);
         assert_eq!([5, 5, 5].map(&mut report), [0; 3]);
         report(5);
         assert_eq!(host.acks.deadline(), Some(ms(5) + Span::from_micros(500 + 100)));
         assert_eq!(host.acks.compressed, 1);
-        host.arrive(5, (1000, false), Order::AboveGap);
+        host.arrive(5, 1000, Order::AboveGap);
         assert_eq!(host.acks.deadline(), Some(ms(5) + Span::from_micros(600)), "the first one's time counts");
     }
 }

@@ -1,5 +1,5 @@
 use crate::linux_acks::{Arrival, LinuxAcks, Order};
-use crate::receive_window::{Segment, TunedWindow};
+use crate::receive_window::TunedWindow;
 use crate::{DelayedAck, SackBlocks, TcpConfig};
 use catnip_base::{Span, Time};
 
@@ -56,20 +56,20 @@ impl Receiver {
     /// Returns the receive window, bytes: the window with auto-tuning if auto-tuning is on, otherwise `default`.
     #[inline]
     pub(crate) fn window(&self, default: u64) -> u64 {
-        self.tuned_window.as_ref().map_or(default, |tuned| tuned.window(self.rcv_nxt, self.held(tuned)))
+        self.tuned_window.as_ref().map_or(default, |tuned| tuned.window())
     }
 
-    /// Handles the opening of the connection, in which this end is the server or the client.
-    pub(crate) fn on_open(&mut self, now: Time, config: &TcpConfig, is_server: bool) {
+    /// Handles the opening of the connection.
+    pub(crate) fn on_open(&mut self, now: Time, config: &TcpConfig) {
         if let Some(tuned_window) = &mut self.tuned_window {
-            tuned_window.on_open(now, config.window_scale(), is_server);
+            tuned_window.on_open(now, config.window_scale());
         }
     }
 
-    /// Handles `bytes` bytes that echo the timestamp `tsecr`, which was sent `round_trip` ago.
-    pub(crate) fn on_tsecr(&mut self, tsecr: u32, round_trip: Span, bytes: u64) {
+    /// Handles data that echoes the timestamp `tsecr`, which was sent `round_trip` ago.
+    pub(crate) fn on_tsecr(&mut self, tsecr: u32, round_trip: Span) {
         if let Some(tuned_window) = &mut self.tuned_window {
-            tuned_window.on_tsecr(tsecr, round_trip, bytes);
+            tuned_window.on_tsecr(tsecr, round_trip);
         }
     }
 
@@ -78,28 +78,14 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Handles a segment with the sequence numbers from `seq` to `end` and without PSH. `phase` is the time from the last beat of this host's
-    /// ACK timer before the start of the run to the start of the run; it is used only if that timer is periodic.
+    /// Handles a segment with the sequence numbers from `seq` to `end`. `phase` is the time from the last beat of this host's ACK timer
+    /// before the start of the run to the start of the run; it is used only if that timer is periodic.
     #[inline]
     pub fn on_data(&mut self, now: Time, seq: u64, end: u64, delayed: Option<&DelayedAck>, phase: Span) {
-        self.on_segment(now, (seq, end), false, delayed, phase);
-    }
-
-    /// Handles a segment as [`on_data`](Self::on_data) does. It carries PSH if `psh` is true, on which only Linux's ACKs depend.
-    #[inline]
-    pub(crate) fn on_segment(
-        &mut self,
-        now: Time,
-        (seq, end): (u64, u64),
-        psh: bool,
-        delayed: Option<&DelayedAck>,
-        phase: Span,
-    ) {
         let in_order = seq <= self.rcv_nxt && end > self.rcv_nxt;
         if self.reports_dsack {
             self.record_dsack(seq, end);
         }
-        let held = self.tuned_window.as_ref().map_or(0, |tuned| self.held(tuned));
         let mut filled_gap = false;
         if in_order {
             self.rcv_nxt = end;
@@ -117,14 +103,10 @@ impl Receiver {
             (false, _) if self.dsack.is_some() || end <= self.rcv_nxt => Order::Duplicate,
             (false, _) => Order::AboveGap,
         };
-        let window_grows = order != Order::Duplicate
-            && self.tuned_window.is_some()
-            && self.update_window(now, (seq, end), held);
-        if order == Order::FillsGap {
-            self.release(held);
-        }
+        let window_grows =
+            order != Order::Duplicate && self.tuned_window.is_some() && self.update_window(now, seq, end);
         if self.linux_acks.is_some() {
-            return self.schedule_linux_ack(now, (end - seq, psh), order, window_grows, delayed);
+            return self.schedule_linux_ack(now, end - seq, order, window_grows, delayed);
         }
         let nothing_missing = self.out_of_order.is_empty() && !filled_gap;
         let prev_data_at = self.last_data_at.replace(now);
@@ -200,9 +182,6 @@ impl Receiver {
                 linux_acks.on_data_sent(now);
             }
         }
-        if self.tuned_window.is_some() {
-            self.on_window_offered();
-        }
     }
 
     /// Handles the expiry of the ACK timer, if nothing else makes an ACK due at `now`.
@@ -254,12 +233,12 @@ impl Receiver {
         }
     }
 
-    /// Schedules the ACK of a segment of `len` bytes, with or without PSH, by the rules of Linux.
+    /// Schedules the ACK of a segment of `len` bytes by the rules of Linux.
     #[inline(never)]
     fn schedule_linux_ack(
         &mut self,
         now: Time,
-        (len, psh): (u64, bool),
+        len: u64,
         order: Order,
         window_grows: bool,
         delayed: Option<&DelayedAck>,
@@ -270,13 +249,11 @@ impl Receiver {
         let arrival = Arrival {
             now,
             len,
-            psh,
             order,
             rcv_nxt: self.rcv_nxt,
             has_gap: !self.out_of_order.is_empty(),
             window,
-            window_grows: window_grows
-                || tuned.is_none() && order == Order::Next && linux_acks.is_largest(len),
+            window_grows,
             rcv_rtt: tuned.map_or(Span::ZERO, |tuned| tuned.round_trip()),
         };
         let sack_delay = delayed.map_or(Span::ZERO, |delayed| delayed.sack_delay);
@@ -289,45 +266,12 @@ impl Receiver {
         self.linux_acks.as_ref().map_or(0, |acks| self.window(acks.fixed_window))
     }
 
-    /// Handles an ACK that has offered the window. Without much room, no further ACKs are quick (__tcp_select_window).
-    fn on_window_offered(&mut self) {
-        let held = self.tuned_window.as_ref().map_or(0, |tuned| self.held(tuned));
-        let Some(tuned) = &mut self.tuned_window else { return };
-        self.ack_now |= tuned.on_offered(self.rcv_nxt, held);
-        if tuned.is_half_full(held)
-            && let Some(linux_acks) = &mut self.linux_acks
-        {
-            linux_acks.end_quick_acks();
-        }
-    }
-
-    /// Handles a segment that has released some of `held` segments. If it is acknowledged at once, that is before they are read.
+    /// Updates the receive window after the arrival of new data. Returns true if the window grows.
     #[inline(never)]
-    fn release(&mut self, held: u64) {
-        let is_at_once =
-            self.out_of_order.is_empty() || self.linux_acks.as_ref().is_some_and(|acks| acks.is_quick());
-        let left = self.tuned_window.as_ref().map_or(0, |tuned| self.held(tuned));
-        if let Some(tuned) = &mut self.tuned_window
-            && is_at_once
-        {
-            tuned.on_released(held - left + 1);
-        }
-    }
-
-    /// Returns the number of full segments that are held above a gap.
-    #[inline]
-    fn held(&self, tuned: &TunedWindow) -> u64 {
-        if self.out_of_order.is_empty() { 0 } else { tuned.segments_in(&self.out_of_order) }
-    }
-
-    /// Updates the receive window after the arrival of new data, before which `held` segments were held above a gap. Returns true if the
-    /// window grows.
-    #[inline(never)]
-    fn update_window(&mut self, now: Time, bytes: (u64, u64), held: u64) -> bool {
+    fn update_window(&mut self, now: Time, seq: u64, end: u64) -> bool {
         let highest = self.out_of_order.iter().map(|range| range.1).max();
         let ooo_len = highest.map_or(0, |end| end - self.rcv_nxt);
-        let segment = Segment { bytes, held, rcv_nxt: self.rcv_nxt, ooo_len };
-        self.tuned_window.as_mut().is_some_and(|tuned| tuned.on_data(now, &segment))
+        self.tuned_window.as_mut().is_some_and(|tuned| tuned.on_data(now, (seq, end), self.rcv_nxt, ooo_len))
     }
 
     fn insert_range(&mut self, seq: u64, end: u64) {
@@ -380,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_fixed_window_bounds_the_quick_acks_of_linux_by_half_of_what_it_holds() {
-        // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), 13 / 2; tcp_grow_window: "quick |= 1" at the first of them.
+        // tcp_incr_quickack: rcv_wnd / (2 * rcv_mss), 13 / 2.
         let linux = DelayedAck { every: 2, quick: 16, linux: true, ..DELAYED };
         let acks = LinuxAcks::new(16, 1000, 13_000, Span::from_secs(1), None);
         let mut receiver = Receiver::default().with_linux_acks(Some(acks));
@@ -393,7 +337,7 @@ mod tests {
                 receiver.on_linux_ack_sent(ms(n), false);
             }
         }
-        assert_eq!(at_once, [true, true, true, true, true, true, true, false, true, false]);
+        assert_eq!(at_once, [true, true, true, true, true, true, false, true, false, true]);
     }
 
     #[test]

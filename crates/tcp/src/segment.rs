@@ -42,8 +42,6 @@ pub struct Flags {
     pub ack: bool,
     /// FIN, which ends the data.
     pub fin: bool,
-    /// PSH: the data ends what the application has written, or half a window of it. Only Linux's sender and receiver use it.
-    pub psh: bool,
 }
 
 /// ECN bits of a segment (RFC 3168, section 6.1), and the CE mark of its packet. They fit into one byte, because segments are copied for

@@ -25,8 +25,6 @@ pub(crate) struct Transmission {
     pub(crate) seq: u64,
     pub(crate) len: u32,
     pub(crate) fin: bool,
-    /// True if the segment carries PSH.
-    pub(crate) psh: bool,
     pub(crate) retransmission: bool,
     /// True if the segment carries CWR (congestion window reduced).
     pub(crate) cwr: bool,

@@ -236,7 +236,6 @@ impl Translation {
                 syn,
                 ack: bits.contains(TcpFlags::ACK),
                 fin: bits.contains(TcpFlags::FIN) && !syn,
-                psh: bits.contains(TcpFlags::PSH),
             },
             sack: SackBlocks::new(ack, ranges),
             ecn: EcnBits::new(bits.contains(TcpFlags::ECE), bits.contains(TcpFlags::CWR)),
@@ -282,7 +281,6 @@ fn control_bits(segment: &Segment) -> TcpFlags {
     bit(flags.syn, TcpFlags::SYN)
         | bit(flags.ack, TcpFlags::ACK)
         | bit(flags.fin, TcpFlags::FIN)
-        | bit(flags.psh, TcpFlags::PSH)
         | bit(ecn.ece(), TcpFlags::ECE)
         | bit(ecn.cwr(), TcpFlags::CWR)
 }

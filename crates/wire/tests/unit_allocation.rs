@@ -20,7 +20,7 @@ fn announcement() -> Announcement {
 /// Sends data from one end and an acknowledgement with SACK blocks from the other end. In round 0, the segments are a handshake.
 fn exchange(ends: &mut [Translation; 2], round: u64, address: IpAddr, capture: &mut Writer<std::io::Sink>) {
     let window = 1 << 20;
-    let flags = |ack| Flags { syn: round == 0, ack, ..Flags::default() };
+    let flags = |ack| Flags { syn: round == 0, ack, fin: false };
     if round == 0 {
         let syn = Segment { window, flags: flags(false), ..Segment::default() };
         carry(ends, 0, &syn, address, capture);

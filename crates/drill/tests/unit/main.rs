@@ -121,7 +121,7 @@ fn the_first_line_that_differs_is_told() {
     let other = differs(&written.replace("1:2001(2000)", "1:1501(1500)"));
     assert_eq!(
         other.as_deref(),
-        Some("line 9: . 1001:1501(500) ack 1: sent is [noecn] P. 1001:2001(1000) ack 1 at 0.110000 s")
+        Some("line 9: . 1001:1501(500) ack 1: sent is [noecn] . 1001:2001(1000) ack 1 at 0.110000 s")
     );
     assert_eq!(differs("+.5 > . 1:2(1) ack 1").as_deref(), Some("line 8: . 1:2(1) ack 1: nothing is sent"));
     let early = differs("+0 write(4, ..., 10) = 10\n+.5 > . 1:11(10) ack 1");

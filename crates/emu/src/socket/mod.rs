@@ -134,7 +134,7 @@ impl Socket {
 
     /// Exchanges the TCP options of two sockets whose connection begins without a handshake.
     pub fn introduce(client: &mut Self, server: &mut Self) {
-        let flags = |syn, ack| Flags { syn, ack, ..Flags::default() };
+        let flags = |syn, ack| Flags { syn, ack, fin: false };
         let pass_options = |from: &mut Self, to: &mut Self, flags| {
             let window = from.config.receive_window.min(u64::from(u32::MAX)) as u32;
             let header = from.translation.outgoing(&Segment { flags, window, ..Segment::default() });

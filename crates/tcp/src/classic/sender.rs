@@ -539,6 +539,6 @@ impl Sender {
         self.last_sent = now;
         self.stats.sent += 1;
         self.stats.retransmitted += u32::from(retransmission);
-        Transmission { seq, len: (data_end - seq) as u32, fin, psh: false, retransmission, cwr: false }
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission, cwr: false }
     }
 }

@@ -67,9 +67,9 @@ fn open(config: &TcpConfig) -> (End, End) {
     (client, server)
 }
 
-const SYN: Flags = Flags { syn: true, ack: false, fin: false, psh: false };
-const SYN_ACK: Flags = Flags { syn: true, ack: true, fin: false, psh: false };
-const ACK: Flags = Flags { syn: false, ack: true, fin: false, psh: false };
+const SYN: Flags = Flags { syn: true, ack: false, fin: false };
+const SYN_ACK: Flags = Flags { syn: true, ack: true, fin: false };
+const ACK: Flags = Flags { syn: false, ack: true, fin: false };
 
 #[test]
 fn a_connection_opens_with_syn_syn_ack_and_ack() {

@@ -538,7 +538,7 @@ impl Sender {
         self.stats.retransmitted += u32::from(retransmission);
         // RFC 3168, section 6.1.2: "the first new data packet sent after the window reduction".
         let cwr = !retransmission && std::mem::take(&mut self.cwr_due);
-        Transmission { seq, len: (data_end - seq) as u32, fin, psh: false, retransmission, cwr }
+        Transmission { seq, len: (data_end - seq) as u32, fin, retransmission, cwr }
     }
 }
 

@@ -81,12 +81,6 @@ impl Stream {
         seq >= self.message_end
     }
 
-    /// Returns the end of the message to which the first byte of the newest segment belongs.
-    #[inline]
-    pub(super) fn message_end(&self) -> u64 {
-        self.message_end
-    }
-
     /// Begins the message at `seq`. Returns false if only the FIN is left.
     pub(super) fn begin_message(&mut self, seq: u64) -> bool {
         let &Message { end, .. } = self.messages.at(seq);

@@ -38,7 +38,7 @@ fn an_ack_of_half_a_segment_opens_the_window_by_half_a_segment() {
     tcp.at(200).ack(1).cwnd(3.0).receives(&later).cwnd(3.5).take();
 }
 
-const ACK: Flags = Flags { syn: false, ack: true, fin: false, psh: false };
+const ACK: Flags = Flags { syn: false, ack: true, fin: false };
 
 #[test]
 fn no_more_is_out_than_the_other_side_takes_in() {
@@ -277,8 +277,7 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     let config = TcpConfig { fin: true, ..standard(4) };
     let mut sender = Sender::new(&config, Span::ZERO);
     sender.write(Time::ZERO, 1500, None, true, &config);
-    let sent =
-        |seq, len, fin| Some(Transmission { seq, len, fin, psh: false, retransmission: false, cwr: false });
+    let sent = |seq, len, fin| Some(Transmission { seq, len, fin, retransmission: false, cwr: false });
     assert_eq!(sender.transmit(Time::ZERO, &config), sent(0, 1000, false));
     assert_eq!(sender.transmit(Time::ZERO, &config), sent(1000, 500, true));
     assert_eq!(sender.transmit(Time::ZERO, &config), None);
@@ -287,8 +286,7 @@ fn the_last_segment_may_be_short_and_the_fin_counts_as_one_byte() {
     assert!(!sender.is_done() && sender.deadline().is_some(), "the FIN is out");
     // RFC 9293, section 3.4: a FIN occupies one sequence number and is retransmitted like data.
     assert!(sender.on_timer(ms(1100), &config));
-    let retransmission =
-        Transmission { seq: 1500, len: 0, fin: true, psh: false, retransmission: true, cwr: false };
+    let retransmission = Transmission { seq: 1500, len: 0, fin: true, retransmission: true, cwr: false };
     assert_eq!(sender.transmit(ms(1100), &config), Some(retransmission));
     sender.on_ack(ms(1200), &ack(1501), &config);
     assert!(sender.is_done() && sender.deadline().is_none());

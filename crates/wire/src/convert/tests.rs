@@ -5,7 +5,7 @@ const ANNOUNCEMENT: Announcement =
     Announcement { mss: 1460, window_scale: Some(7), sack: true, timestamps: false };
 
 fn flags(syn: bool, ack: bool, fin: bool) -> Flags {
-    Flags { syn, ack, fin, psh: false }
+    Flags { syn, ack, fin }
 }
 
 /// Two connected translations: each endpoint receives the segments that the other endpoint sends.

@@ -19,8 +19,6 @@ from pathlib import Path
 
 TCP_INFO, TCP_CONGESTION, TIMESTAMPNS = 11, 13, 35
 SO_MAX_PACING_RATE, UNLIMITED_BYTES_PER_S, SIOCOUTQ = 47, 2**31, 0x5411
-SO_SNDBUFFORCE, BUFFER_SHARE = 32, 4
-"""Number of the option, and how much larger a buffer is than the bytes that it holds with their headers."""
 CWND_AT, FIN, SYN = 80, 1, 2
 TIMEOUT_S = 90.0
 
@@ -42,9 +40,6 @@ def main(port: str, size: str, control: str, marks: str, polled_s: str, *switche
             # Any limit turns on the pacing of TCP itself; this one limits nothing.
             unlimited = struct.pack("Q", UNLIMITED_BYTES_PER_S)
             connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, unlimited)
-        if not size.endswith("s"):
-            # The buffer holds what is written, as in the simulator: where it is full, segments have PSH.
-            connection.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_SHARE * int(size))
         connection.settimeout(TIMEOUT_S)
         connection.connect((os.environ["CATNIP_OUTSIDE"], int(port)))
         cwnd = Polled(connection, float(polled_s))

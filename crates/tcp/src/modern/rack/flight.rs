@@ -37,8 +37,6 @@ pub(super) struct Record {
     is_retrans_out: bool,
     /// True if the segment was sent more than once.
     pub(super) ever_retrans: bool,
-    /// True if the segment carries PSH.
-    has_push: bool,
 }
 
 /// Segment whose arrival a cumulative or selective acknowledgement reports.
@@ -114,9 +112,9 @@ impl Flight {
         self.retrans_out > 0 || self.records.front().is_some_and(|record| record.ever_retrans)
     }
 
-    /// Records the transmission of a new segment up to `end_seq`, with PSH if `has_push` is true.
+    /// Records the transmission of a new segment up to `end_seq`.
     #[inline]
-    pub(super) fn push(&mut self, now: Time, end_seq: u64, has_push: bool) {
+    pub(super) fn push(&mut self, now: Time, end_seq: u64) {
         self.tsorted.push_back((now, self.first_number + self.records.len() as u64));
         self.records.push_back(Record {
             end_seq,
@@ -125,13 +123,7 @@ impl Flight {
             is_lost: false,
             is_retrans_out: false,
             ever_retrans: false,
-            has_push,
         });
-    }
-
-    /// Returns true if the segment `number` carries PSH.
-    pub(super) fn has_push(&self, number: u64) -> bool {
-        self.records[(number - self.first_number) as usize].has_push
     }
 
     /// Records the retransmission of the segment `number`.
@@ -308,7 +300,7 @@ mod tests {
                 match step {
                     0 | 1 => {
                         max += SEGMENT;
-                        flight.push(at(now), max, false);
+                        flight.push(at(now), max);
                     }
                     2 => {
                         let start = (flight.snd_una() + (1 + offset) * SEGMENT).min(max);
@@ -347,7 +339,7 @@ mod tests {
     #[test]
     fn what_was_sent_before_the_latest_arrival_is_lost_once_its_time_is_over_and_the_rest_waits() {
         let mut flight = Flight::default();
-        (1..=5).for_each(|n| flight.push(at(n), n * SEGMENT, false));
+        (1..=5).for_each(|n| flight.push(at(n), n * SEGMENT));
         flight.on_sack(3 * SEGMENT, 4 * SEGMENT, |_| {});
         // The fourth segment, sent at 4, has arrived. The fifth segment cannot be lost yet, the first is lost, and 1 and 2 remain for the
         // others.
@@ -371,7 +363,7 @@ mod tests {
         // does so if the first segment is SACKed, which the cumulative ACK contradicts.
         let mark_all = |first_sacked: u64| {
             let mut flight = Flight::default();
-            (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT, false));
+            (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT));
             flight.on_sack(first_sacked * SEGMENT, (first_sacked + 1) * SEGMENT, |_| ());
             flight.on_sack(2 * SEGMENT, 3 * SEGMENT, |_| ());
             flight.mark_all_lost(|_| false, |_| ());
@@ -384,7 +376,7 @@ mod tests {
     #[test]
     fn a_segment_of_which_two_reports_tell_a_half_each_has_not_arrived_yet() {
         let mut flight = Flight::default();
-        (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT, false));
+        (1..=3).for_each(|n| flight.push(at(n), n * SEGMENT));
         let mut reported = 0;
         flight.on_sack(SEGMENT, SEGMENT + 50, |_| reported += 1);
         flight.on_sack(SEGMENT + 50, 2 * SEGMENT, |_| reported += 1);

@@ -6,7 +6,6 @@
 mod cwnd_usage;
 mod flight;
 mod prr;
-mod push;
 mod rate;
 mod reordering;
 mod rtt;

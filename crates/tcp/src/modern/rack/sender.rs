@@ -6,7 +6,6 @@ mod timers;
 use super::cwnd_usage::CwndUsage;
 use super::flight::Flight;
 use super::prr::Prr;
-use super::push::Pushes;
 use super::rate::DeliveryRate;
 use super::reordering::Rack;
 use super::rtt::RttEstimator;
@@ -58,7 +57,6 @@ pub struct Sender {
     unit_end: u64,
     /// Time of the last write to which what was unsent before left room in a unit of the send queue.
     pushed_at: Option<Time>,
-    pushes: Pushes,
     /// End of the newest short segment (snd_sml).
     short_end: u64,
     /// True if new data was sent since the last time that no segment could be sent.
@@ -165,7 +163,6 @@ impl Sender {
             cwnd_usage: CwndUsage::default(),
             unit_end: 0,
             pushed_at: None,
-            pushes: Pushes::default(),
             short_end: 0,
             sent_in_burst: false,
             is_deferred_by_cwnd: false,
@@ -202,7 +199,6 @@ impl Sender {
         }
         let unsent = self.stream.written().saturating_sub(self.snd_max);
         self.pushed_at = (unsent < tso::unit_goal(self.segment, self.peer_window)).then_some(now);
-        self.pushes.on_write(self.stream.written(), unsent == 0, self.peer_window);
         self.stream.write(bytes, context, last && config.fin, self.snd_una());
         if let Some(context) = context {
             self.control.on_message(now, &context);
@@ -291,7 +287,6 @@ impl Sender {
 
     pub(crate) fn on_first_window(&mut self, window: u64) {
         self.peer_window = window;
-        self.pushes.on_first_window(window);
     }
 
     pub(crate) fn on_handshake_rtt(&mut self, sent: Time, now: Time, config: &TcpConfig) {
@@ -459,8 +454,7 @@ impl Sender {
         {
             self.restart_rto(now, config);
         }
-        let psh = self.flight.has_push(number);
-        self.finish_send(now, (seq, end), psh, true, config)
+        self.finish_send(now, seq, end, true, config)
     }
 
     fn send_new(&mut self, now: Time, config: &TcpConfig) -> Transmission {
@@ -472,11 +466,7 @@ impl Sender {
         let was_empty = self.flight.packets_out() == 0;
         self.snd_max = end;
         self.notify_tx_start(now);
-        let leaves_alone = !config.segmentation_offload || self.rate.is_some();
-        let data_end = end.min(self.stream.written());
-        let psh = data_end > seq
-            && self.pushes.on_sent(data_end, self.stream.message_end(), self.segment, !leaves_alone);
-        self.flight.push(now, end, psh);
+        self.flight.push(now, end);
         if let Some(rate) = &mut self.rate {
             let number = self.flight.first_number() + u64::from(self.flight.packets_out() - 1);
             rate.on_sent(now, number, was_empty, self.flight.packets_in_flight());
@@ -499,7 +489,7 @@ impl Sender {
             self.short_end = end;
         }
         self.sent_in_burst = true;
-        self.finish_send(now, (seq, end), psh, false, config)
+        self.finish_send(now, seq, end, false, config)
     }
 
     /// Notifies the controller of a transmission into an empty network (CA_EVENT_TX_START).
@@ -518,8 +508,8 @@ impl Sender {
     fn finish_send(
         &mut self,
         now: Time,
-        (seq, end): (u64, u64),
-        psh: bool,
+        seq: u64,
+        end: u64,
         retransmission: bool,
         config: &TcpConfig,
     ) -> Transmission {
@@ -556,7 +546,7 @@ impl Sender {
             });
         }
         let cwr = !retransmission && std::mem::take(&mut self.cwr_due);
-        Transmission { seq, len, fin: end > data_end, psh, retransmission, cwr }
+        Transmission { seq, len, fin: end > data_end, retransmission, cwr }
     }
 }
 

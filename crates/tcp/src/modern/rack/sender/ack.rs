@@ -12,8 +12,6 @@ pub(super) struct AckInfo {
     pub(super) delivered_bytes: u64,
     /// True if the ACK acknowledges new data.
     pub(super) snd_una_advanced: bool,
-    /// First byte that was not acknowledged before.
-    pub(super) prior_snd_una: u64,
     /// True if the ACK SACKs new data.
     pub(super) data_sacked: bool,
     /// True if the ACK reports a duplicate (DSACK).
@@ -53,7 +51,6 @@ impl Sender {
             delivered: 0,
             delivered_bytes: 0,
             snd_una_advanced: segment.ack > snd_una,
-            prior_snd_una: snd_una,
             data_sacked: false,
             dsack: false,
             dsacks_probe: false,
@@ -132,7 +129,8 @@ impl Sender {
         if let Some(lowest) = ack_info.reord.filter(|lowest| *lowest < fack)
             && (self.ca_state != CaState::Loss || self.undo.can_undo())
         {
-            self.note_reordering(lowest, config);
+            let segments = (fack - lowest).div_ceil(config.segment_bytes.into());
+            self.rack.on_reordering(segments.min(u64::from(u32::MAX)) as u32);
         }
         if ack_info.snd_una_advanced {
             self.consecutive_timeouts = 0;

@@ -61,8 +61,8 @@ impl Sender {
         match self.ca_state {
             CaState::Recovery => {
                 if ack_info.snd_una_advanced && self.undo.is_packet_delayed(ack_info.tsecr) {
-                    // The data that has arrived was sent before the first retransmission: "Hole is filled with delayed packet".
-                    self.note_reordering(ack_info.prior_snd_una, config);
+                    // The data that has arrived was sent before the first retransmission.
+                    self.rack.on_reordering(0);
                     if self.flight.retrans_out() > 0 {
                         return;
                     }
@@ -100,15 +100,6 @@ impl Sender {
                     self.try_to_open(now, ack_info);
                 }
             }
-        }
-    }
-
-    /// Records that data from `lowest` on has arrived after what lies above it, if anything does (tcp_check_sack_reordering).
-    pub(super) fn note_reordering(&mut self, lowest: u64, config: &TcpConfig) {
-        let fack = self.flight.fack();
-        if lowest < fack {
-            let segments = (fack - lowest).div_ceil(config.segment_bytes.into());
-            self.rack.on_reordering(segments.min(u64::from(u32::MAX)) as u32);
         }
     }
 
