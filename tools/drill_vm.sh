@@ -31,7 +31,7 @@ main() {
 at_random() {
   local status
   begin "$1"
-  sealed_guest $random_limit "$1 random --jobs 1 --alone 1 ${*:2} >/sealed.results/told 2>&1; echo \$? >/sealed.results/ended; true"
+  sealed_guest $random_limit "$(printf '%q ' "$1" random --jobs 1 --alone 1 "${@:2}") >/sealed.results/told 2>&1; echo \$? >/sealed.results/ended; true"
   cat "$results/told"
   echo "beside Linux $version"
   status=$(cat "$results/ended")
