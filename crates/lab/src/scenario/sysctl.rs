@@ -19,28 +19,28 @@ pub(crate) struct SysctlFile {
     #[schemars(example = &"bbr", extend("default" = "cubic"))]
     tcp_congestion_control: Option<String>,
     /// 0 keeps the congestion window in idle periods and while it is not used, 1 reduces it (`validation`).
-    #[schemars(range(max = 1), example = 0, extend("default" = 1))]
+    #[schemars(range(min = 0, max = 1), example = 0, extend("default" = 1))]
     tcp_slow_start_after_idle: Option<i64>,
     /// Number of timeouts of a SYN after which the RTO is not doubled (`syn_linear_timeouts`).
-    #[schemars(range(max = 127), example = 0, extend("default" = 4))]
+    #[schemars(range(min = 0, max = 127), example = 0, extend("default" = 4))]
     tcp_syn_linear_timeouts: Option<i64>,
     /// Minimum RTO, microseconds (`rto_min`).
-    #[schemars(range(min = 1), example = 5000, extend("default" = 200_000))]
+    #[schemars(range(min = 1, max = 120_000_000), example = 5000, extend("default" = 200_000))]
     tcp_rto_min_us: Option<i64>,
     /// Maximum RTO, milliseconds (`rto_max`).
     #[schemars(range(min = 1000, max = 120_000), example = 60_000, extend("default" = 120_000))]
     tcp_rto_max_ms: Option<i64>,
     /// Maximum delay of an ACK by SACK compression, nanoseconds; 0 turns it off.
-    #[schemars(range(max = 1_000_000_000), example = 0, extend("default" = 1_000_000))]
+    #[schemars(range(min = 0, max = 1_000_000_000), example = 0, extend("default" = 1_000_000))]
     tcp_comp_sack_delay_ns: Option<i64>,
     /// 0 or 1: timestamps of RFC 7323 (`timestamps`).
-    #[schemars(range(max = 1), example = 0, extend("default" = 1))]
+    #[schemars(range(min = 0, max = 1), example = 0, extend("default" = 1))]
     tcp_timestamps: Option<i64>,
     /// 1 requests ECN by RFC 3168 (`ecn = "classic"`); 0 and 2 do not, between two hosts with the same setting.
-    #[schemars(range(max = 2), example = 1, extend("default" = 2))]
+    #[schemars(range(min = 0, max = 2), example = 1, extend("default" = 2))]
     tcp_ecn: Option<i64>,
     /// 0 keeps the receive window, 1 tunes it to what the connection carries.
-    #[schemars(range(max = 1), example = 0, extend("default" = 1))]
+    #[schemars(range(min = 0, max = 1), example = 0, extend("default" = 1))]
     tcp_moderate_rcvbuf: Option<i64>,
 }
 
